@@ -1,7 +1,7 @@
 //! The words after `cargo xtask`.
 //!
-//! Purpose: flags and options taken out one by one; what is left over at the end is an error.
-//! It knows no chore.
+//! Purpose: flags and options taken out one by one; what is left over at the end is an error. It is
+//! independent of the chores.
 
 use std::str::FromStr;
 

@@ -57,8 +57,8 @@ pub fn run(mut args: Args) -> Result<bool> {
 
 // `cargo xtask bench disk`: emulated disks compared with the same models in virtual time.
 //
-// The example of `sim` does the work: it serves each disk, lets fio measure its block device,
-// and asks the model. Here it is only built as it ships and kept alone on the machine.
+// The example of `sim` does the work: it serves each disk, lets fio measure its block device, and
+// runs the model. Here it is only built as it ships and kept alone on the machine.
 
 /// Models whose rates this way of serving can carry on a small machine.
 const DISKS: &str = "hdd-7k2 hdd-15k raid10-hdd cloud-burst ssd-sata";
@@ -90,12 +90,12 @@ fn run_disk(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-// `cargo xtask bench suite`: how long the suite takes, beside what the repository keeps.
+// `cargo xtask bench suite`: how long the suite takes, compared with the times kept in the
+// repository.
 //
 // Purpose: show a slow test when it is added. It runs the suite, prints which tests are new, gone
-// or much slower than those kept, and with `--keep` keeps the new times, which also say on a clean
-// clone which tests begin first.
-// It judges nothing: a time of a shared machine is no proof.
+// or much slower than those kept, and with `--keep` keeps the new times, which also determine on a
+// clean clone which tests begin first. It judges nothing: a time of a shared machine is no proof.
 
 /// Shorter ones are not kept: they change no order that matters.
 const KEPT_S_MIN: f64 = 1.0;

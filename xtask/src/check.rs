@@ -13,8 +13,8 @@ use crate::{test, tidy};
 /// One step; false when what it judges is not in order.
 type CheckStep<'a> = &'a dyn Fn() -> Result<bool>;
 
-/// Runs every step, also after one failed, and says which did. Of what `--changed` names only the
-/// unit tests are left out that cannot see the change: the other steps do again what changed only.
+/// Runs every step, also after one failed, and prints which did. `--changed` leaves out only the
+/// unit tests that cannot see the change: the other steps redo only what changed.
 ///
 /// # Errors
 /// When a step could not be run at all.

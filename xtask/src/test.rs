@@ -49,7 +49,7 @@ pub enum Length {
 }
 
 impl Length {
-    /// What the environment asks for: tests would see its variable, whatever their time limit is.
+    /// As the environment requests: tests would see its variable, whatever their time limit is.
     pub fn of_environment() -> Self {
         if std::env::var_os(SOAK).is_some() { Self::Soak } else { Self::Usual }
     }
@@ -68,7 +68,7 @@ pub struct Report {
 /// The whole suite, or what a change or a package needs. True when nothing failed.
 ///
 /// # Errors
-/// When cargo cannot be run, or packages were asked for that cannot be installed.
+/// When cargo cannot be run, or packages were requested that cannot be installed.
 pub fn run(mut args: Args, length: Length) -> Result<bool> {
     let install = args.flag("--install");
     let package = args.option("--package", String::new())?;
@@ -148,7 +148,7 @@ fn prepare(workspace: &Workspace, install: bool) -> Result<SuiteServers> {
     suite::prepare(&dir, install || packages::is_ci())
 }
 
-/// Runs the binaries in lanes, says of each how it went, and keeps the times.
+/// Runs the binaries in lanes, prints how each went, and keeps the times.
 ///
 /// # Errors
 /// When a binary does not list its tests.
@@ -229,7 +229,7 @@ fn run_jobs(
 }
 
 /// A test that is real-time may lose a second on a shared machine: a few that failed are run once
-/// more, with nothing beside them.
+/// more, with nothing else running.
 fn run_again(runner: &Runner, target: &Target, outcome: TestOutcome) -> TestOutcome {
     let Some(failed) = outcome.to_run_again() else { return outcome };
     if target.kind != TargetKind::Integration {

@@ -1,4 +1,4 @@
-//! The workspace as cargo knows it.
+//! The workspace as cargo reports it.
 //!
 //! Purpose: where the packages are, what they depend on and what targets they have.
 //! Invariant: read from `cargo metadata`, so never out of date.
@@ -43,7 +43,7 @@ pub struct Dependency {
 }
 
 impl Workspace {
-    /// Asks cargo.
+    /// Runs cargo metadata.
     ///
     /// # Errors
     /// When cargo cannot be run or a Cargo.toml is broken.

@@ -1,11 +1,10 @@
 //! `cargo xtask bench coverage`: does what is called a 95 % interval hold the truth?
 //!
 //! Purpose: for every interval that is printed, the share of simulated runs in which it holds the
-//! truth, over processes that storage and machines show in practice; beside it the share of runs
-//! that a verdict flags, and the coverage of the others. With `--update` the table replaces that of
-//! docs/statistics.md. Invariant: the truth is that of the process, not of the window: its long-run
-//! mean, or its percentile.
-//! Everything is simulated with fixed seeds; nothing is measured.
+//! truth, over processes that storage and machines show in practice; next to it the share of runs
+//! that a verdict flags, and the coverage of the others. With `--update` the table replaces the one
+//! in docs/statistics.md. Invariant: the truth is the process's, not the window's: its long-run
+//! mean, or its percentile. Everything is simulated with fixed seeds; nothing is measured.
 
 use std::{fmt, fs};
 
@@ -29,7 +28,7 @@ const PAGE: &str = "docs/statistics.md";
 struct Run {
     /// Whether the interval holds the truth.
     holds: bool,
-    /// Whether a verdict, or a missing interval, says that it may not.
+    /// Whether a verdict, or a missing interval, warns that it may not.
     is_flagged: bool,
 }
 
@@ -84,7 +83,7 @@ impl Row {
     }
 }
 
-/// Prints the table, and writes it into its page where asked to.
+/// Prints the table, and writes it into its page on request.
 ///
 /// # Errors
 /// When an option is wrong, or the page cannot be read or written.
@@ -323,7 +322,7 @@ fn percentiles(runs: usize) -> Vec<Row> {
     rows
 }
 
-/// What is said of a true loss.
+/// The verdicts on a true loss.
 fn losses(runs: usize) -> Vec<(String, &'static str, f64)> {
     let mut rows = Vec::new();
     for (true_pct, noise) in [(10.0, 0.03), (30.0, 0.15), (40.0, 0.25)] {
@@ -398,8 +397,8 @@ impl Process {
         Self::Wave(170.0),
     ];
 
-    /// Whether a window shows what the process does: no window knows of what comes more rarely than
-    /// it lasts, or of a mean that hangs on values rarer than it has.
+    /// Whether a window shows what the process does: no window shows what comes more rarely than it
+    /// lasts, or of a mean that hangs on values rarer than it has.
     #[cfg(test)]
     pub fn shows_itself(self) -> bool {
         match self {

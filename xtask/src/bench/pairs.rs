@@ -34,7 +34,7 @@ pub struct BenchSample {
     pub iops: f64,
     /// Processor time of the workers, user and system, per completed operation.
     pub cpu_ns_per_io: f64,
-    /// What speaks against the figures, as the program says it.
+    /// What speaks against the figures, in the program's words.
     pub verdicts: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ pub struct TableRow {
     pub iops: Comparison,
     /// Ours over fio's, processor time per operation.
     pub cpu: Comparison,
-    /// What our runs said against themselves.
+    /// Verdicts of our runs against themselves.
     pub verdicts: Vec<String>,
 }
 
@@ -131,7 +131,7 @@ pub fn print(rows: &[TableRow]) {
     print_verdicts(&verdicts);
 }
 
-/// What iostrata said against its own runs.
+/// Prints iostrata's verdicts against its own runs.
 pub fn print_verdicts(verdicts: &[String]) {
     if !verdicts.is_empty() {
         println!("verdicts of iostrata on its runs: {}", verdicts.join(", "));
@@ -316,7 +316,7 @@ impl Iostrata {
     /// The null engine, one job.
     ///
     /// # Errors
-    /// When it fails or prints something else than the contract says.
+    /// When it fails or prints something else than in the contract.
     pub fn null(&self, runtime_s: u32) -> Result<BenchSample> {
         let runtime = format!("{runtime_s}s");
         let path = self.runs.with_file_name("never-made");
@@ -330,7 +330,7 @@ impl Iostrata {
     /// One case on the shared file.
     ///
     /// # Errors
-    /// When it fails or prints something else than the contract says.
+    /// When it fails or prints something else than in the contract.
     pub fn case(
         &self,
         case: &ParityCase,

@@ -221,7 +221,7 @@ fn conclusion(interval: Option<[f64; 2]>) -> String {
     match interval {
         Some([low, _]) if low >= TIMES_LESS_WANTED => format!("{wanted}: reached"),
         Some([_, high]) if high < TIMES_LESS_WANTED => format!("{wanted}: not reached"),
-        _ => format!("{wanted}: the interval does not tell"),
+        _ => format!("{wanted}: the interval does not decide"),
     }
 }
 
@@ -258,7 +258,7 @@ mod null_tests {
     fn the_conclusion_rests_on_the_interval() {
         assert!(conclusion(Some([10.5, 12.0])).ends_with(": reached"));
         assert!(conclusion(Some([8.0, 9.0])).ends_with("not reached"));
-        assert!(conclusion(Some([9.0, 12.0])).ends_with("does not tell"));
-        assert!(conclusion(None).ends_with("does not tell"));
+        assert!(conclusion(Some([9.0, 12.0])).ends_with("does not decide"));
+        assert!(conclusion(None).ends_with("does not decide"));
     }
 }

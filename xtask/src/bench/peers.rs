@@ -70,7 +70,7 @@ pub fn build(workspace: &Workspace) -> Result<BuiltPeers> {
     build.args(["build", "--quiet", "--release", "--locked", "--target-dir"]).arg(&target);
     let has_rocksdb = choose_rocksdb(&mut build);
     if !build.status().context("cannot run cargo build")?.success() {
-        bail!("crates/peers does not build; its README.md says what it needs");
+        bail!("crates/peers does not build; its README.md lists what it needs");
     }
     Ok(BuiltPeers { path: target.join("release/iostrata-peers"), has_rocksdb })
 }
@@ -116,12 +116,12 @@ fn says(words: &[String], options: &[&str]) -> bool {
     })
 }
 
-/// Whether everything is asked for: not a part, not another disk, not help.
+/// Whether everything is requested: not a part, not another disk, not help.
 fn is_whole(words: &[String]) -> bool {
     !says(words, &["--only", "--emulated", "--help", "-h", "--version", "-V"])
 }
 
-/// Whether disks can be emulated here; says so if not.
+/// Whether disks can be emulated here; prints it if not.
 fn can_emulate() -> bool {
     let is_possible = rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists();
     if !is_possible {
@@ -141,8 +141,8 @@ fn build_iostrata(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// RocksDB from where the caller says, else as Debian installs it, else not at all. Gives whether
-/// it is in the build.
+/// RocksDB from the caller's place, else as Debian installs it, else not at all. Returns whether it
+/// is in the build.
 fn choose_rocksdb(build: &mut Command) -> bool {
     if std::env::var_os("ROCKSDB_LIB_DIR").is_some()
         || std::env::var_os("ROCKSDB_COMPILE").is_some()

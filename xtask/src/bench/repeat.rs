@@ -2,8 +2,7 @@
 //!
 //! Purpose: how often the interval of a window holds the common mean of all runs, which it does not
 //! promise on a machine that drifts, and how often the interval for repeats holds the other runs,
-//! which it does: 92 to 98 in 100.
-//! The first run of each case finds no earlier ones beside it.
+//! which it does: 92 to 98 in 100. The first run of each case finds no earlier ones next to it.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +18,7 @@ use crate::workspace::Workspace;
 const CASES: [(&str, &str, &str); 2] =
     [("io_uring depth 8", "io_uring", "8"), ("sync, one job", "sync", "1")];
 
-/// What one run says of itself.
+/// The figures of one run.
 #[derive(Clone, Copy, Debug)]
 struct RepeatRun {
     iops: f64,

@@ -2,8 +2,8 @@
 //!
 //! Purpose: rates equal to sysbench's within the intervals, and processor time per transaction at
 //! most sysbench's, or the difference stated. Both run on the tables that sysbench made, with the
-//! same options, in turns. Processor time is that of the whole process, what it takes to begin and
-//! to end included. The server syncs no commit, so that it waits for nothing but processors.
+//! same options, in turns. Processor time covers the whole process, its start and its end included.
+//! The server syncs no commit, so that it waits for nothing but processors.
 
 use std::fs;
 use std::path::{Path, PathBuf};

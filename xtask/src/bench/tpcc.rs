@@ -197,7 +197,7 @@ fn run_program(program: &Path, words: &[String], dir: &Path) -> Result<Vec<u8>> 
     Ok(output.stdout)
 }
 
-// The table of `bench tpcc`: stability beside speed, and ratios of pairs.
+// The table of `bench tpcc`: stability next to speed, and ratios of pairs.
 
 /// What one run measured.
 struct TpccSample {
@@ -272,7 +272,7 @@ impl TpccRow {
     }
 }
 
-/// Each side over the one that the others are set over; none for that one itself.
+/// Each side over the base side; none for the base itself.
 fn ratios(rows: &[TpccRow]) -> Vec<Option<Comparison>> {
     let base = rows.iter().find(|row| row.is_base);
     let over = |row: &TpccRow| {

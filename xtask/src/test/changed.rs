@@ -2,12 +2,11 @@
 //!
 //! Purpose: from changed files to the packages whose tests can see the change, to the modules of
 //! the program's own tests that are about it, and to those of other packages that it reaches by a
-//! dependency that they use.
-//! What only tests depend on concerns these and nothing above them; a part of a crate that nothing
-//! else of it names concerns those who name it.
-//! Invariant: a file that belongs to no package and is read by none concerns no test; what every
-//! package is built by concerns all. It knows imports by Cargo.toml only, so it chooses too much
-//! rather than too little.
+//! dependency that they use. What only tests depend on concerns these and nothing above them; a
+//! part of a crate that nothing else in it names concerns the packages that name it. Invariant: a
+//! file that belongs to no package and is read by none concerns no test; what every package is
+//! built by concerns all. It reads imports from Cargo.toml only, so it chooses too much rather than
+//! too little.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -41,7 +40,7 @@ pub struct Concern {
     closure: BTreeSet<String>,
     /// Of the last, those whose unit tests name nothing of it.
     without_units: BTreeSet<String>,
-    /// Of those that stand on a changed one, the dependencies by which.
+    /// For packages that depend on a changed one, the dependencies by which.
     by: BTreeMap<String, BTreeSet<String>>,
     /// Modules of the program's tests that changed themselves.
     modules: BTreeSet<String>,
@@ -84,7 +83,7 @@ impl Concern {
     fn add(&mut self, workspace: &Workspace, file: &Path) -> Result<()> {
         let text = file.to_string_lossy();
         if APART.iter().any(|dir| text.starts_with(dir)) {
-            println!("not looked at, a workspace of its own: {text}");
+            println!("not checked, a workspace of its own: {text}");
             return Ok(());
         }
         if FOR_ALL.iter().any(|one| text == *one || one.ends_with('/') && text.starts_with(one)) {
@@ -186,7 +185,7 @@ impl Concern {
             || (!self.modules.is_empty() && target.short_name() == "cli")
     }
 
-    /// Whether a test of a binary that it holds is one of those to run.
+    /// Whether a test of a binary is to be run.
     pub fn chooses(&self, target: &Target, test: &str) -> bool {
         if target.kind == TargetKind::Unit {
             return true;
@@ -224,7 +223,8 @@ impl Concern {
     }
 }
 
-/// The package that a file lies in. That of the program lies at the top, its code with the others.
+/// The package that a file lies in. The program's package lies at the top, its code with the
+/// others.
 fn owner<'a>(workspace: &'a Workspace, file: &Path) -> Option<&'a Package> {
     if file.starts_with("crates/show/iostrata") {
         return workspace.packages.iter().find(|package| package.name == PROGRAM);
@@ -255,7 +255,7 @@ fn reads(package: &Package, file: &Path) -> Result<bool> {
     any_source(&source_dir(package), is_read)
 }
 
-/// Where a package has its code: that of the program does not lie beside its Cargo.toml.
+/// Where a package has its code: the program's does not lie next to its Cargo.toml.
 fn source_dir(package: &Package) -> PathBuf {
     match &*package.name {
         PROGRAM => package.dir.join("crates/show/iostrata"),
@@ -299,7 +299,7 @@ fn any_file(dir: &Path, is_like: impl Fn(&Path, &str) -> bool) -> Result<bool> {
 
 fn git(root: &Path, words: &[&str]) -> Result<String> {
     let output = Command::new("git").args(words).current_dir(root).output();
-    let output = output.context("cannot run git, which --changed asks what has changed")?;
+    let output = output.context("cannot run git, from which --changed reads what has changed")?;
     if !output.status.success() {
         bail!("git {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim());
     }

@@ -28,7 +28,7 @@ const BINARY_TIME_MAX: Duration = Duration::from_secs(12 * 60);
 /// Longest time of either, long form.
 const SOAK_TIME_MAX: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// So often a suite that waits for another one says so.
+/// How often a suite that waits for another one prints that.
 const WAITING: Duration = Duration::from_secs(5 * 60);
 
 /// Runs test binaries under the lock.
@@ -157,7 +157,7 @@ pub fn lock() -> Result<File> {
     })
 }
 
-/// Takes this lock; says at once, and after each of these times, who has it.
+/// Takes this lock; prints at once, and after each of these times, who holds it.
 fn lock_at(path: &Path, every: Duration, mut tell: impl FnMut(String)) -> Result<File> {
     let mut lock = open_lock(path).with_context(|| format!("cannot open {}", path.display()))?;
     let (begin, mut told) = (Instant::now(), 0);
@@ -175,14 +175,14 @@ fn lock_at(path: &Path, every: Duration, mut tell: impl FnMut(String)) -> Result
         }
         thread::sleep(Duration::from_millis(100));
     }
-    // A file of another user may say who had it before.
+    // A file of another user may name an earlier holder.
     let place = std::env::current_dir().unwrap_or_default();
     let _ = lock.set_len(0);
     let _ = writeln!(lock, "process {} in {}", std::process::id(), place.display());
     Ok(lock)
 }
 
-/// The file of another user can be locked too, but not made anew.
+/// The file of another user can be locked too, but not recreated.
 fn open_lock(path: &Path) -> io::Result<File> {
     let made = OpenOptions::new().create(true).truncate(false).write(true).open(path);
     made.or_else(|error| File::open(path).map_err(|_| error))

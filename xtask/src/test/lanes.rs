@@ -1,10 +1,9 @@
 //! Which tests may run at the same time as which, and which changes concern them.
 //!
-//! Purpose: the one table that says how integration tests are run and, for `--changed`, which tests
-//! of the program a crate concerns, and which tests of another package do without one of its
-//! dependencies.
-//! Invariant: every module of a binary in the table has a row, which tidy checks. A binary without
-//! rows runs whole, beside anything.
+//! Purpose: the one table of how integration tests are run and, for `--changed`, of which tests of
+//! the program a crate concerns, and which tests of another package do not use one of its
+//! dependencies. Invariant: every module of a binary in the table has a row, which tidy checks. A
+//! binary without rows runs whole, in parallel with anything.
 
 use Lane::{Alone, Free, Load, Machine};
 

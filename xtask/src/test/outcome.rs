@@ -16,7 +16,7 @@ const RUN_AGAIN_MAX: usize = 3;
 /// Lines that are shown of what a binary printed that died.
 const LAST_LINES: usize = 30;
 
-/// How a test says that it did not run.
+/// How a test reports that it did not run.
 const SKIPPED: &str = "skipped: ";
 
 /// What one binary came to.
@@ -52,7 +52,7 @@ pub struct TestTally {
     pub failed: u64,
     /// Names of the failed.
     pub failures: Vec<String>,
-    /// Names of those that failed first and passed then.
+    /// Names of tests that failed first and passed then.
     pub unsteady: Vec<String>,
     /// What did not run.
     pub skips: Vec<Omission>,

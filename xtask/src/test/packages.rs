@@ -30,7 +30,7 @@ const TOOLS: [Tool; 8] = [
     Tool { program: "mkfs.btrfs", package: "btrfs-progs", serves: "tests on a fresh btrfs" },
 ];
 
-/// Installs what is missing if that was asked for and is possible, and names the rest.
+/// Installs what is missing if that was requested and is possible, and names the rest.
 ///
 /// # Errors
 /// When `--install` was given and a package cannot be installed.
@@ -58,7 +58,7 @@ pub fn prepare(install: bool) -> Result<()> {
 /// Room that the tests take at most where they keep their files, in bytes.
 const ROOM_BYTES: u64 = 4 << 30;
 
-/// Says of each directory that has less room than the tests may need what it has.
+/// The free space of each directory that has less than the tests may need.
 pub fn without_room(dirs: &[PathBuf]) -> Vec<String> {
     let free = |dir: &Path| {
         let system = rustix::fs::statvfs(dir).ok()?;
@@ -81,7 +81,7 @@ pub fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true")
 }
 
-/// Whether a test was skipped for want of a program that is there.
+/// Whether a test was skipped for lack of a program that is installed.
 pub fn is_needless(skip: &str, is_there: impl Fn(&str) -> bool) -> bool {
     let names = |program: &str| skip.split([' ', ',', ';']).any(|word| word == program);
     TOOLS.iter().any(|tool| names(tool.program) && is_there(tool.program))

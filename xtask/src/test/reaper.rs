@@ -99,7 +99,7 @@ fn reap(child: u32, events: &Sender<WakeUp>) {
     }
 }
 
-/// Asks what is left to end, and forces it after a while.
+/// Signals what is left to end, and kills it after a while.
 fn end_the_rest(mut is_done: impl FnMut() -> bool, is_told: bool) {
     let (begin, mut asked) = (Instant::now(), Vec::new());
     while !is_done() && begin.elapsed() < GRACE_MAX {
@@ -123,8 +123,8 @@ fn end_the_rest(mut is_done: impl FnMut() -> bool, is_told: bool) {
     }
 }
 
-/// Says what runs when the time of a test is over, and what each of its threads waits for: that is
-/// all that is left of a hang.
+/// Prints what runs when the time of a test is over, and what each of its threads waits for: that
+/// is all that is left of a hang.
 fn print_running() {
     for pid in descendants(std::process::id()) {
         eprintln!("running when its time was over: process {pid}: {}", line_of(pid));
@@ -151,7 +151,7 @@ fn line_of(pid: u32) -> String {
 fn code_of(status: ExitStatus) -> u8 {
     if let Some(signal) = status.signal().and_then(Signal::from_named_raw) {
         let _ = kill_process(getpid(), signal);
-        // Another thread may be the one that gets it.
+        // Another thread may get it.
         thread::sleep(GRACE);
     }
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
@@ -232,7 +232,7 @@ mod tests {
             }
         }
 
-        /// How it ended, what it said, and that none of these is left.
+        /// Its exit status and output, once none of these is left.
         fn ended(mut self, pids: &[String]) -> (ExitStatus, String) {
             let mut said = String::new();
             // Waiting would close it.
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_a_test_leaves_running_ends_with_it() {
-        // One stays its child, one loses its parent, one does not end when it is asked.
+        // One stays its child, one loses its parent, one is the shell itself.
         let script = "sleep 600 & echo $! >> pids; setsid sh -c 'sleep 601 & echo $! >> pids'; \
                       echo $$ >> pids; exit 7";
         let reaped = Reaped::start("left", script);

@@ -19,7 +19,7 @@ use super::targets::{Target, TargetKind};
 /// So many jobs of [`Lane::Load`] run at a time.
 const LOADS_MAX: usize = 2;
 
-/// Threads of a binary that runs whole: beside it run others.
+/// Threads of a binary that runs whole: others run at the same time.
 const WHOLE_THREADS: usize = 2;
 
 /// One process of a test binary.

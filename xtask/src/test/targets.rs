@@ -24,13 +24,13 @@ pub enum Which {
 /// How the tests of a binary may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TargetKind {
-    /// Beside the code: in parallel threads.
+    /// Next to the code: in parallel threads.
     Unit,
     /// Under `tests/`: one after the other, since they may be real-time.
     Integration,
     /// The examples in the documentation of all packages, which only cargo can build and run.
     Examples,
-    /// The model checker's tests of the engine, whose build differs from that of all others.
+    /// The model checker's tests of the engine, whose build differs from all others.
     Schedules,
 }
 
@@ -47,7 +47,7 @@ pub struct Target {
     pub kind: TargetKind,
     /// Where it is.
     pub executable: PathBuf,
-    /// Directory it runs in: that of the package, as cargo does it.
+    /// Directory it runs in: the package's, as with cargo.
     pub dir: PathBuf,
     /// Programs of the package, which integration tests start: name and place.
     pub programs: Vec<(String, PathBuf)>,
@@ -158,7 +158,7 @@ fn target(workspace: &Workspace, message: &Value, all: &[Value]) -> Option<Targe
     })
 }
 
-/// Programs that cargo built beside the tests of the same package.
+/// Programs that cargo built along with the tests of the same package.
 fn programs(of: &Value, all: &[Value]) -> Vec<(String, PathBuf)> {
     all.iter()
         .filter(|other| other["manifest_path"] == of["manifest_path"])

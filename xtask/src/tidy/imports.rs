@@ -27,7 +27,7 @@ struct Module {
     paths: Vec<Vec<String>>,
 }
 
-/// One name that a `use` item brings in; that of the module for all of a module.
+/// One name that a `use` item brings in; the module's name for all of a module.
 #[derive(Debug)]
 struct Use {
     path: Vec<String>,
@@ -247,7 +247,7 @@ fn crates_of(source: &SourceFile) -> Vec<Breach> {
         .collect()
 }
 
-/// The module of a file, as those beside it call it: `page`; `lib` for the top of the crate.
+/// The module of a file, as the modules next to it call it: `page`; `lib` for the top of the crate.
 fn module_name(rules: &ModuleRules, file: &Path) -> String {
     let src = Path::new(rules.dir).parent().unwrap_or(Path::new(""));
     let below = file.strip_prefix(src).unwrap_or(file).with_extension("");

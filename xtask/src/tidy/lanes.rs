@@ -1,7 +1,8 @@
 //! The table of lanes names every module of tests that it should, and nothing that is not there.
 //!
-//! Invariant: a module of the program's tests without a row would run beside anything, and never
-//! after a change; it is a breach. So is a dependency that a row leaves out and its module names.
+//! Invariant: a module of the program's tests without a row would run in parallel with anything,
+//! and never after a change; it is a breach. So is a dependency that a row leaves out and its
+//! module names.
 
 use std::fs;
 use std::path::{Path, PathBuf};

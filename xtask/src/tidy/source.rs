@@ -122,8 +122,8 @@ pub fn mark_test_files(sources: &mut [SourceFile]) {
 
 // Just enough of Rust's lexical rules to blank comments and literals and to match braces.
 //
-// It knows line, doc and nested block comments, strings (plain, byte, C, raw), characters and
-// lifetimes. It knows no grammar.
+// It recognizes line, doc and nested block comments, strings (plain, byte, C, raw), characters and
+// lifetimes. It has no grammar.
 
 /// A string literal.
 #[derive(Debug, PartialEq, Eq)]

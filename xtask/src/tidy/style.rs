@@ -27,7 +27,7 @@ pub fn ascii(source: &SourceFile) -> Vec<Breach> {
     lines.map(|(at, _)| Breach::new(&source.path, at + 1, text)).collect()
 }
 
-/// A module says first what it is for.
+/// A module begins with its purpose.
 pub fn header(source: &SourceFile) -> Vec<Breach> {
     if source.is_test_file || source.text.starts_with("//!") {
         return Vec::new();
@@ -41,7 +41,7 @@ pub fn printing(source: &SourceFile) -> Vec<Breach> {
         return Vec::new();
     }
     let prints = ["println!", "print!", "eprintln!", "eprint!"];
-    words(source, &prints, "only the binary prints; return what is to be said")
+    words(source, &prints, "only the binary prints; return the text")
 }
 
 /// No panic reaches a user.
@@ -49,7 +49,7 @@ pub fn unwrapping(source: &SourceFile) -> Vec<Breach> {
     words(source, &[".unwrap()", ".expect("], "return a typed error, or assert an invariant")
 }
 
-/// Only `main` knows exit codes; destructors run.
+/// Only `main` sets exit codes; destructors run.
 pub fn exiting(source: &SourceFile) -> Vec<Breach> {
     if EXITING.iter().any(|path| source.path.ends_with(path)) {
         return Vec::new();
@@ -118,7 +118,7 @@ pub fn function_length(source: &SourceFile) -> Vec<Breach> {
     breaches
 }
 
-/// A line fits beside another one. Addresses cannot be broken; sentences in strings need not be,
+/// A line fits next to another one. Addresses cannot be broken; sentences in strings need not be,
 /// so that they can be searched for.
 pub fn line_width(source: &SourceFile) -> Vec<Breach> {
     let in_string = |line: usize| {
@@ -158,7 +158,7 @@ pub fn leftovers(source: &SourceFile) -> Vec<Breach> {
 
 // `unsafe` stays in the files that the table lists.
 //
-// That every block says why it is sound is clippy's rule (`undocumented_unsafe_blocks`).
+// That every block states why it is sound is clippy's rule (`undocumented_unsafe_blocks`).
 
 /// No `unsafe` outside the listed files, tests included.
 pub fn unsafe_code(source: &SourceFile) -> Vec<Breach> {
@@ -191,7 +191,7 @@ fn is_listed(path: &Path) -> bool {
     UNSAFE_FILES.iter().any(|listed| path == Path::new(listed))
 }
 
-// The system is looked at, not altered, but by the one crate that keeps a journal of it.
+// The system is read, not altered, except by the one crate that keeps a journal of it.
 //
 // Two simple signs: a crate that only observes opens nothing for writing, and no file that names
 // `/sys` or `/proc` also writes, outside of that crate. A path that is put together elsewhere
@@ -234,7 +234,7 @@ pub fn writes(source: &SourceFile) -> Vec<Breach> {
 
 // Markdown files and manifests.
 
-/// A document says first what it is.
+/// A document begins with what it is.
 pub fn title(path: &Path, text: &str) -> Vec<Breach> {
     let has_title = text
         .lines()

@@ -16,7 +16,7 @@ pub struct CrateRules {
     pub may_use: &'static [&'static str],
 }
 
-/// Data climbs from the first to the last; a crate knows only its own tier and those below.
+/// Data climbs from the first to the last; a crate uses only its own tier and those below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     /// Plain data.
@@ -141,13 +141,13 @@ pub struct ModuleRules {
     pub dir: &'static str,
     /// Touches no clock, no file, no thread.
     pub is_pure: bool,
-    /// Modules beside it, and crates of ours, that it may use. Tests may use more.
+    /// Modules next to it, and crates of ours, that it may use. Tests may use more.
     pub may_use: &'static [&'static str],
 }
 
-/// Each module knows those of its line and nothing else of its crate: the readers of the machine,
-/// the one part of `sim` that is not pure, what the embedded engine stands on, how databases are
-/// known, and what is seen.
+/// Each module uses those of its line and nothing else of its crate: the readers of the machine,
+/// the one part of `sim` that is not pure, the base of the embedded engine, the kinds of databases,
+/// and the views.
 pub const MODULES: &[ModuleRules] = &[
     ModuleRules {
         dir: "crates/meter/linux/src/blocktrace",

@@ -199,7 +199,7 @@ impl Admission {
     }
 
     /// Promises room if there is any, and evaluates the rule for what its owner has to do first. A
-    /// thread that is not the first of those delayed by the pace stays behind them.
+    /// thread that is not the first one delayed by the pace stays behind the others.
     fn ask(&self, record_bytes: usize, is_first: bool) -> Result<AdmissionReply<'_>, EngineError> {
         let storage = &*self.flusher.storage;
         let Storage { redo, pool, .. } = storage;

@@ -137,7 +137,7 @@ fn compare_maps(
                 (true, None) if is_below_lost(pages, report, page) => {}
                 (true, None) => report.problem(page, "it is in use, but nothing leads to it"),
                 (false, Some(by)) => {
-                    report.problem(page, format!("{by} uses it, but the map says it is free"));
+                    report.problem(page, format!("{by} uses it, but it is free in the map"));
                 }
                 _ => {}
             }
@@ -374,7 +374,7 @@ impl<'w> Walk<'w> {
             let is_low = expected.low.as_deref().is_some_and(|low| least < low);
             let is_high = expected.high.as_deref().is_some_and(|high| most >= high);
             if is_low || is_high {
-                self.report.problem(no, "it holds keys outside of what its parent says");
+                self.report.problem(no, "it holds keys outside of its parent's bounds");
             }
         }
     }
@@ -407,7 +407,7 @@ impl<'w> Walk<'w> {
             }
             Some((left, right)) if right != no || view.left() != left => {
                 let what = format!(
-                    "leaf {left} says {right} is to its right, this one says {} is to its left",
+                    "leaf {left} has {right} to its right, this one has {} to its left",
                     view.left()
                 );
                 self.report.problem(no, what);

@@ -299,7 +299,7 @@ pub enum OpenError {
         redo: u64,
     },
     /// Data of another version.
-    #[error("the data are of format {found}, this program knows {known}")]
+    #[error("the data are of format {found}, this program reads {known}")]
     Format {
         /// The format of the data.
         found: String,
@@ -466,7 +466,7 @@ impl Error for Failure {
 #[error("{0}")]
 struct Text(String);
 
-/// A call of the system that failed, and what it was for.
+/// A failed call of the system, and its purpose.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing}: {problem}")]
 struct CallError {

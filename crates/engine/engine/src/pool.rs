@@ -3,8 +3,8 @@
 //! Purpose: frames in one allocation, a flat page table, pins and latches, replacement, and dirty
 //! pages in buckets of the redo. Invariants: a hit takes no lock; a pinned page stays in its frame;
 //! the bytes of a page are reached only under its latch; a dirty page is never evicted; the
-//! [`Pool::oldest`] LSN never exceeds that of a page which is dirty or being written; a wait for a
-//! page ends with it or with a typed error. What it deliberately does not do: it writes nothing,
+//! [`Pool::oldest`] LSN never exceeds the LSN of a page which is dirty or being written; a wait for
+//! a page ends with it or with a typed error. What it deliberately does not do: it writes nothing,
 //! has no thread and no clock, reads no byte of a page but its LSN, and does not guess what to read
 //! ahead. The caller holds no latch when it requests a page that may be absent. What it needs from
 //! outside is here too: settings, pages, and a supply of free frames.

@@ -38,7 +38,7 @@ pub(crate) fn tables(
         && front.data_files == settings.data_files
         && front.catalogue_root == catalogue.tree.root.0;
     if !is_ours {
-        let problem = format!("it tells of another database than the settings: {front:?}");
+        let problem = format!("it belongs to another database than the settings: {front:?}");
         return Err(EngineError::corrupt(PageNo(0), problem));
     }
     pages.space.set_maps(front.maps);
@@ -302,7 +302,7 @@ fn pin(storage: &Storage, page: PageNo, is_begun_anew: bool) -> Result<Pin<'_>, 
             Ok(pin)
         }
         Err(EngineError::Corrupt { problem, .. }) => {
-            let problem = format!("{problem}, and the redo does not begin it anew");
+            let problem = format!("{problem}, and the redo does not start it over");
             Err(EngineError::corrupt(page, problem))
         }
         read => read,

@@ -1,7 +1,7 @@
 //! What keeps transactions apart, by name, so that a proof can take it away.
 //!
-//! Invariant: without the feature `testing` every safeguard is there, and the compiler knows it;
-//! with it each is there until it is removed from one engine.
+//! Invariant: without the feature `testing` every safeguard is there, known at compile time; with
+//! it each is there until it is removed from one engine.
 
 use std::io;
 #[cfg(feature = "testing")]

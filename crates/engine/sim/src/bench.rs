@@ -197,7 +197,7 @@ pub fn run(
             drive.submit(now_ns, request);
         }
     }
-    unreachable!("{} requests are in flight and the drive says that it is idle", load.depth)
+    unreachable!("{} requests are in flight and the drive reports that it is idle", load.depth)
 }
 
 /// Makes the requests.

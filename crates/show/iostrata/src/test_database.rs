@@ -39,8 +39,8 @@ pub enum TestDatabase {
 }
 
 impl TestDatabase {
-    /// Opens the one that a user named, for the tables of a workload. Calls `note` with the space
-    /// that a new engine takes on the disk.
+    /// Opens the target that a user named, for the tables of a workload. Calls `note` with the
+    /// space that a new engine takes on the disk.
     ///
     /// # Errors
     /// A target that is none, or a server that should not be written to; an error of opening.

@@ -25,7 +25,7 @@ pub(crate) const ABOVE_US_MIN_MANY: f64 = 300.0;
 /// How far the device's count of requests may differ from the application's.
 const COUNT_TOLERANCE: f64 = 0.33;
 
-/// The points that are looked at, with the time above the device that counts.
+/// The points that are examined, with the time above the device that counts.
 pub(crate) const WATCHED: &[(&str, f64)] = &[
     (rung::READ_4K_DEPTH_1, ABOVE_US_MIN_ALONE),
     (rung::READ_16K_DEPTH_1, ABOVE_US_MIN_ALONE),
@@ -103,7 +103,7 @@ pub(crate) fn limit_used_pct(replicate: &Replicate) -> Option<f64> {
     replicate.evidence.as_ref()?.throttle.as_ref()?.io_limit_used_pct
 }
 
-/// Whether the device served what the application asked for: both latencies are there, and the
+/// Whether the device served what the application requested: both latencies are there, and the
 /// counts of requests agree. Where a limit is known to have held requests back, requests of others
 /// may be among the device's: they do not make its own latency shorter.
 fn same(replicate: &Replicate) -> bool {

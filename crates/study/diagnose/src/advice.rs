@@ -2,7 +2,7 @@
 //!
 //! Invariant: every line rests on findings, and nothing is advised that every server does by
 //! default or that could only be right elsewhere. Barriers are never turned off; the doublewrite is
-//! never turned off, because a server that does not ask for atomic writes does not get them.
+//! never turned off, because a server that does not request atomic writes does not get them.
 //! Schedulers were not compared without root, so that nothing is advised about them; a queue only
 //! where it was seen to be full and is shorter than any driver makes it.
 //!
@@ -195,7 +195,7 @@ pub(crate) fn two_digits(value: f64, round: fn(f64) -> f64) -> f64 {
     whole * step
 }
 
-/// Files advised where the curve over files says nothing.
+/// Files advised where the curve over files gives no number.
 const FILES: f64 = 8.0;
 
 pub(super) fn data_files(found: &Found<'_>) -> Option<Advice> {
@@ -335,8 +335,8 @@ pub(super) fn direct_loop(found: &Found<'_>) -> Option<Advice> {
     Some(line(&setting, "on", SettingPlace::LoopSetup, &[id], text, &undo))
 }
 
-/// Lifting every limit that is known to hold this process back, where it was seen to: the one that
-/// was used up, or all where that is not known.
+/// Lifting every limit that is known to hold this process back, where it was seen to: the limit
+/// that was used up, or all where that is not known.
 pub(super) fn lift_limits(found: &Found<'_>, host: &ProbeHost) -> Vec<Advice> {
     let id = LIMIT_ABOVE_DEVICE;
     if found.get(id).is_none() {
@@ -477,7 +477,7 @@ pub(super) fn data_journal(found: &Found<'_>, host: &ProbeHost) -> Option<Advice
     Some(line("data", "ordered", SettingPlace::MountOption, &[id], text, &undo))
 }
 
-/// Nothing is said of places in memory, where a mount option brings direct I/O back, or of ZFS,
+/// Nothing is advised for places in memory, where a mount option brings direct I/O back, or of ZFS,
 /// whose own cache answers either way. MariaDB 11.0 and later has a switch of its own for it.
 pub(super) fn flush_method(found: &Found<'_>, host: &ProbeHost) -> Vec<Advice> {
     let id = DIRECT_IO_IGNORED;

@@ -190,7 +190,7 @@ impl BoundSearch<'_, '_> {
         let per_txn = self.per_txn(|used| used.cpu_us);
         let allowed = machine.cpus_allowed.or(machine.cpus).map(f64::from);
         let quota = machine.cgroup.cpu_quota_cpus.unwrap_or(f64::INFINITY);
-        // Beside its connections a database has work in the background.
+        // In addition to its connections a database has work in the background.
         let busy = f64::from(self.threads()) + 1.0;
         let per_s = allowed
             .zip(per_txn.as_ref())

@@ -5,10 +5,10 @@
 //! would allow a third more. Requests per second are capped where both sizes have the same rate,
 //! bytes per second where they have the same bandwidth, both where the small size ends at a rate
 //! and the large one at a bandwidth. Writes that go beyond speak against it, those that end there
-//! bear witness, and those below say nothing: too few may have been in flight, or they have a cap
-//! of their own.
-//! Invariant: a device that is busy is no cap. Its rate differs with size and direction, rises with
-//! depth, or is not even; one that the processors or others held back is not looked at.
+//! bear witness, and those below prove nothing: too few may have been in flight, or they have a cap
+//! of their own. Invariant: a device that is busy is no cap. Its rate differs with size and
+//! direction, rises with depth, or is not even; one that the processors or others held back is not
+//! considered.
 
 use iostrata_plan::{IoSpec, OpKind, rung};
 use iostrata_run::Replicate;
@@ -51,7 +51,7 @@ const SPREAD_MAX_READS_ALONE: f64 = 0.01;
 const WINDOWS_MIN: usize = 6;
 /// Share of the latency that the device accounts for where the cap is its own.
 const DEVICE_SHARE: f64 = 0.5;
-/// Verdicts after which a rate says nothing about a cap of the volume.
+/// Verdicts after which a rate proves nothing about a cap of the volume.
 const NO_WITNESS: [Verdict; 7] = [
     Verdict::Cached,
     Verdict::CpuLimited,
@@ -90,7 +90,7 @@ pub(crate) struct Cap {
     pub latency_us: f64,
     /// Mean latency of one request alone, in microseconds.
     pub alone_us: f64,
-    /// Whether the time is spent in the device, as its own counters say.
+    /// Whether the time is spent in the device, by its own counters.
     pub in_device: bool,
     /// Whether writes were measured and end there too.
     pub writes_too: bool,
@@ -187,7 +187,7 @@ fn windows_of<'m, 'a: 'm>(met: &'m [Met<'a>]) -> impl Iterator<Item = &'a Replic
     met.iter().flat_map(|met| met.windows.iter().copied())
 }
 
-/// What random writes say about a gate.
+/// The evidence of random writes about a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteEvidence {
     /// They went beyond it.
@@ -232,7 +232,7 @@ fn own_writes_per_s(log: &EventIndex<'_>) -> Option<f64> {
     (is_level && FEW * 1e6 / alone_us >= BEYOND * few).then_some(many)
 }
 
-/// Confirming points were chosen beyond the cap; that they are just so again is not asked.
+/// Confirming points were chosen beyond the cap; they need not be as far beyond it again.
 fn beyond_min(which: Which) -> f64 {
     match which {
         Which::All => BEYOND,
@@ -240,7 +240,7 @@ fn beyond_min(which: Which) -> f64 {
     }
 }
 
-/// Whether a window says anything about the volume.
+/// Whether a window is evidence about the volume.
 fn is_witness(replicate: &Replicate) -> bool {
     NO_WITNESS.iter().all(|&verdict| !carries(replicate, verdict))
 }

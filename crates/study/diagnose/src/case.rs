@@ -9,7 +9,7 @@ use iostrata_run::{ProbeHost, QueueChange, StudyAxis, StudyEffect, StudyPoint, U
 use crate::observed::{EventIndex, PointLog};
 use crate::statement::Statement;
 
-/// What a rule of storage looks at.
+/// The input of a rule of storage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case<'c, 'a> {
     pub log: &'c EventIndex<'a>,

@@ -43,7 +43,7 @@ pub(crate) struct PairComparison {
     pub doubtful: bool,
 }
 
-/// How much is asked of an effect.
+/// How large an effect has to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Bar {
     /// Worth confirming: three quarters of the threshold.

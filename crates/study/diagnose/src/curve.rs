@@ -111,7 +111,7 @@ struct KneePlace {
     seen: bool,
 }
 
-/// The knee; an earlier point counts when its interval cannot tell it from the best.
+/// The knee; an earlier point counts when its interval cannot distinguish it from the best.
 fn knee_of(points: &[CurvePoint]) -> Option<KneePlace> {
     let loads: Vec<(u32, f64)> = points.iter().map(|point| (point.x as u32, point.value)).collect();
     let knee = knee(&loads)?;

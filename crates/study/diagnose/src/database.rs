@@ -2,13 +2,12 @@
 //! to an objective.
 //!
 //! Objective: a high percentile of commits and of reads stays within the larger of twice what it is
-//! at the calmest level and [`OBJECTIVE_US_MIN`], and every stream really gets the rate that it
-//! asked for. The percentile is taken over all replicates together, and it is the highest beyond
-//! which enough requests lie, at enough separate moments. The page rate includes the doublewrite:
-//! its writes run beside the page writes.
-//! Invariant: a rate is held where it and every lower one keep to the objective with their whole
-//! intervals; it is missed where one lies beyond it with its whole interval and none above is held.
-//! What lies between the two is not known.
+//! at the calmest level and [`OBJECTIVE_US_MIN`], and every stream really gets its requested rate.
+//! The percentile is taken over all replicates together, and it is the highest beyond which enough
+//! requests lie, at enough separate moments. The page rate includes the doublewrite: its writes run
+//! at the same time as the page writes. Invariant: a rate is held where it and every lower one keep
+//! to the objective with their whole intervals; it is missed where one lies beyond it with its
+//! whole interval and none above is held. What lies between the two is not known.
 
 use iostrata_plan::OpKind;
 use iostrata_run::{OpFigures, PooledLatency, Replicate};
@@ -24,7 +23,7 @@ pub(crate) const CURVE: &str = "database";
 pub(crate) const OBJECTIVE_US_MIN: f64 = 2_000.0;
 /// How much longer than at the calmest level a high percentile may be.
 pub(crate) const OBJECTIVE_FACTOR: f64 = 2.0;
-/// Share of an asked rate that counts as achieved.
+/// Share of a requested rate that counts as achieved.
 const ACHIEVED_MIN: f64 = 0.95;
 /// Percentiles that may be quoted, the highest first.
 const PERCENTS: [f64; 4] = [99.0, 98.0, 95.0, 90.0];
@@ -64,7 +63,7 @@ pub(crate) struct Shortfall {
 /// One level of the load.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
-    /// Pages per second asked for.
+    /// Requested pages per second.
     pub pages_per_s: f64,
     /// Pages per second written.
     pub pages_done_per_s: f64,

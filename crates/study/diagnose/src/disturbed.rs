@@ -5,7 +5,7 @@
 use iostrata_run::Replicate;
 use iostrata_stats::Verdict;
 
-/// Verdicts that say that something outside of the program was at work.
+/// Verdicts that something outside of the program was at work.
 const FROM_OUTSIDE: [Verdict; 2] = [Verdict::ForeignIo, Verdict::Steal];
 /// Verdicts after which a window shows processors, not storage.
 const NO_WITNESS: [Verdict; 3] = [Verdict::CpuLimited, Verdict::ForeignIo, Verdict::Steal];
@@ -17,7 +17,7 @@ const NOT_THE_DEVICE: [Verdict; 5] = [
     Verdict::Throttled,
     Verdict::ToolLimited,
 ];
-/// Verdicts after which requests did other work than was asked for.
+/// Verdicts after which requests did other work than requested.
 pub(crate) const OTHER_WORK: [Verdict; 3] =
     [Verdict::Cached, Verdict::DirectIgnored, Verdict::Sparse];
 /// Replicates that must have been hit.
@@ -35,7 +35,7 @@ fn carries_none(replicate: &Replicate, verdicts: &[Verdict]) -> bool {
     verdicts.iter().all(|&verdict| !carries(replicate, verdict))
 }
 
-/// Whether its requests did the work that was asked for.
+/// Whether its requests did the requested work.
 pub(crate) fn did_its_work(replicate: &Replicate) -> bool {
     carries_none(replicate, &OTHER_WORK)
 }

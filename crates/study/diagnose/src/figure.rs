@@ -76,7 +76,7 @@ pub(crate) fn combined<'a>(
     combine_weighted(&replicates.into_iter().filter_map(weigh).collect::<Vec<_>>())
 }
 
-/// Replicates of which the lowest and the highest stand beside the interval.
+/// Numbers of replicates for which the lowest and the highest are shown with the interval.
 const FEW: std::ops::RangeInclusive<usize> = 2..=5;
 
 /// The lowest and the highest of few replicates: no interval of three holds a figure that is one of
@@ -115,7 +115,7 @@ pub(crate) fn application_latency_us(replicate: &Replicate) -> Option<f64> {
 }
 
 /// Mean latency of the same work by the device's own counters, in microseconds. Only for direct
-/// points of one stream: the counters cannot tell streams apart, and write-back of the page cache
+/// points of one stream: the counters cannot distinguish streams, and write-back of the page cache
 /// does other requests at other times.
 pub(crate) fn device_latency_us(replicate: &Replicate) -> Option<f64> {
     let [stream] = replicate.point.streams.as_slice() else { return None };
@@ -132,7 +132,7 @@ pub(crate) fn device_latency_us(replicate: &Replicate) -> Option<f64> {
             us(device.write_await_ms).map(|write| write + if durable { flush_us } else { 0.0 })
         }
         OpKind::Sync => us(device.flush_await_ms),
-        // The device knows requests, not transactions.
+        // The device counts requests, not transactions.
         _ => None,
     }
 }
@@ -187,14 +187,14 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// What a stream asks for per second; `None` for one that runs as fast as it can.
+/// The requested rate of a stream per second; `None` for one that runs as fast as it can.
 pub(crate) fn asked_per_s(point: &Point, name: &str) -> Option<f64> {
     let planned = point.streams.iter().find(|stream| stream.name == name)?;
     let Pacing::Open { rate_iops, .. } = planned.spec.pacing else { return None };
     Some(rate_iops * f64::from(planned.spec.jobs.max(1)))
 }
 
-/// Share of the asked arrival rate that was achieved by a stream, at most 1 for noise above it;
+/// Share of the requested arrival rate that was achieved by a stream, at most 1 for noise above it;
 /// `None` for a stream that runs as fast as it can.
 pub(crate) fn achieved_share(replicate: &Replicate, name: &str) -> Option<f64> {
     let asked = asked_per_s(&replicate.point, name)?;

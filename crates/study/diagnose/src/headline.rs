@@ -47,7 +47,7 @@ pub(crate) fn headline(document: &ProbeDocument) -> Vec<String> {
     sentences
 }
 
-/// What is said before everything else: storage that failed, a layer that every figure passes.
+/// What comes before everything else: storage that failed, a layer that every figure passes.
 fn first(document: &ProbeDocument) -> impl Iterator<Item = &Finding> {
     const FIRST: [&str; 2] = [STORAGE_FAILED, FILE_SYSTEM_BETWEEN];
     FIRST.into_iter().filter_map(|id| finding(document, id))
@@ -266,7 +266,7 @@ fn nothing_to_change(document: &ProbeDocument) -> String {
     }
 }
 
-/// A drive whose cache is protected says no more than that it has one: that is no caution.
+/// A drive whose cache is protected reports no more than that it has one: that is no caution.
 fn is_usual(finding: &Finding) -> bool {
     finding.evidence.get("kept_by").is_some_and(|by| by == "drive")
 }

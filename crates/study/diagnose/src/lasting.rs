@@ -2,10 +2,10 @@
 //!
 //! Method: every moment between two windows is tried. Points measured on both sides of it are its
 //! witnesses: a witness fell when each of its rates before lies well above each after. The run fell
-//! at the moment with the most such witnesses, where nearly all that could fall did.
-//! Invariant: what the processors, the hypervisor or another process disturbed is no witness, and a
-//! rate that came back did not fall. Reads and writes are looked at apart, since either may be
-//! limited alone.
+//! at the moment with the most such witnesses, where nearly all that could fall did. Invariant:
+//! what the processors, the hypervisor or another process disturbed is no witness, and a rate that
+//! came back did not fall. Reads and writes are examined separately, since either may be limited
+//! alone.
 
 use std::collections::BTreeMap;
 
@@ -121,7 +121,7 @@ fn fall(replicates: &[&Replicate], kind: OpKind) -> Option<Fall> {
             .partial_cmp(&(b.before.len().min(b.after.len()), b.ratio()))
             .unwrap_or(std::cmp::Ordering::Equal)
     })?;
-    // A window by itself knows nothing of what changes from window to window.
+    // A window by itself does not show what changes from window to window.
     if best.before.len().min(best.after.len()) < WINDOWS_MIN {
         return None;
     }

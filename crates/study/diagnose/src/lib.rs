@@ -1,9 +1,9 @@
 //! From measured points to suspicions, findings, losses and advice.
 //!
-//! Purpose: read a probe's event log and say what the storage can do, which layer loses how much,
-//! what to change and why. Invariant: pure; it runs nothing and reads nothing. What it suspects it
-//! returns with the points that would confirm it, and concludes from those alone. A wrong diagnosis
-//! is worse than none: whatever is inherent, disturbed or small is not raised.
+//! Purpose: read a probe's event log and conclude what the storage can do, which layer loses how
+//! much, what to change and why. Invariant: pure; it runs nothing and reads nothing. What it
+//! suspects it returns with the points that would confirm it, and concludes from those alone. A
+//! wrong diagnosis is worse than none: whatever is inherent, disturbed or small is not raised.
 
 mod above_device;
 mod advice;

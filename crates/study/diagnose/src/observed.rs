@@ -196,8 +196,8 @@ impl<'a> EventIndex<'a> {
         &self.limits
     }
 
-    /// Points of transactions on a database. They say nothing of the storage by themselves, so no
-    /// rule about the storage looks at them.
+    /// Points of transactions on a database. They are no evidence about the storage by themselves,
+    /// so no rule about the storage uses them.
     pub fn transactions(&self) -> &[PointLog<'a>] {
         &self.transactions
     }

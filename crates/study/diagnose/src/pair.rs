@@ -32,7 +32,7 @@ pub(crate) struct Pair {
     pub loss_pct_min: f64,
     /// Smallest loss worth naming, in microseconds that each request of a job takes longer.
     pub extra_us_min: f64,
-    /// Whether the comparison says nothing once the processors were the limit on either side.
+    /// Whether the comparison proves nothing once the processors were the limit on either side.
     pub needs_idle_cpu: bool,
     /// Whether a setting of the server chooses between the two.
     pub settable: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Whether the price of the upper rung is that of requests that the lower one does without.
+    /// Whether the price of the upper rung is the extra requests that the lower one does without.
     pub fn is_inherent(&self) -> bool {
         self.loss_pct_min >= INHERENT_LOSS_PCT_MIN && self.extra_us_min >= INHERENT_EXTRA_US_MIN
     }

@@ -1,11 +1,11 @@
 //! The table of rules: every finding there is, of storage, of studies and of recordings.
 //!
 //! A finding is a function and one row here: its name, its kind, how urgent its confirmation is,
-//! the points that confirm it, what concludes it, and its words in the headline. The order of the
-//! rows is that of the findings.
-//! Invariants: names are stored in run directories and never change their meaning. A finding about
-//! the performance of storage rests on confirming replicates alone, measured after its suspicion
-//! was logged; facts of the host and of the run need no further points.
+//! the points that confirm it, what concludes it, and its words in the headline. Findings have the
+//! order of the rows. Invariants: names are stored in run directories and never change their
+//! meaning. A finding about the performance of storage rests on confirming replicates alone,
+//! measured after its suspicion was logged; facts of the host and of the run need no further
+//! points.
 
 use iostrata_plan::Point;
 use iostrata_run::FindingKind::{self, Caution, Loss, Sizing};
@@ -72,7 +72,7 @@ const RULES: &[Row] = &[
     ("volatile_cache_flush_cost", Loss,
         Confirmed(1, flush::volatile_cache_confirming, flush::volatile_cache), ""),
     ("flush_suspiciously_cheap", Caution, Confirmed(3, flush::cheap_confirming, flush::cheap),
-        "whether a flush survives a power cut cannot be told"),
+        "whether a flush survives a power cut is not known"),
     ("no_group_commit_gain", Sizing, Confirmed(3, flush::no_gain_confirming, flush::no_gain), ""),
     (pair::API_OVERHEAD, Loss, Pair(2), ""),
     (above::LIMIT_ABOVE_DEVICE, Loss, Confirmed(0, above::confirming, above::conclude), ""),
@@ -242,7 +242,8 @@ pub(crate) fn statements_of(case: &StudyCase<'_>) -> Vec<Finding> {
     stated.flatten().filter_map(named).collect()
 }
 
-/// What a recording says, the most telling first. Advice for one setting is given once.
+/// The findings and advice of a recording, the most important first. Advice for one setting is
+/// given once.
 pub fn diagnose_watch(document: &WatchDocument) -> (Vec<Finding>, Vec<Advice>) {
     let recording = Recording::of(document);
     let (mut findings, mut advice): (Vec<Finding>, Vec<Advice>) = Default::default();

@@ -58,7 +58,7 @@ const MOVED: f64 = 0.1;
 
 /// The verdicts that change what may be concluded from a rung. What happened to few of its
 /// replicates, or left them all alike, is covered by the interval between them; what concerns the
-/// whole run is said once, for the run.
+/// whole run is stated once, for the run.
 fn decisive(seen: &PointLog<'_>, figure: &Measured) -> Verdicts {
     let replicates = seen.replicates.len();
     let several = replicates >= PAIRS_MIN;

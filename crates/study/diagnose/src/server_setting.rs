@@ -3,7 +3,7 @@
 //!
 //! Invariant: one row per setting; sections of option files, ranges of versions and the way to set
 //! and undo derive from it. Tried on MySQL 5.6.24 and 9.7.4 and on MariaDB 10.11.19, 11.4.5 and
-//! 11.8.9; for releases between, as their manuals say.
+//! 11.8.9; for releases between, according to their manuals.
 
 /// Major, minor and patch level.
 pub type Release = (u16, u16, u16);

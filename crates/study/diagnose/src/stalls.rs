@@ -2,11 +2,10 @@
 //! run, and the period that they keep.
 //!
 //! Method: a pause is a stretch of a window in which, at its own rate, many answers were due and
-//! none came. The moments of all pauses are folded at every period that the run can tell apart. Of
-//! those at which they fall together (Rayleigh's test) the longest is theirs at which most of the
-//! moments that it predicts within windows had a pause, too.
-//! Invariant: windows that processors, limits or others held back are left out. A pause that keeps
-//! no period is not named here.
+//! none came. The moments of all pauses are folded at every period that the run can resolve. Among
+//! the periods at which they coincide (Rayleigh's test), theirs is the longest at which most of the
+//! moments that it predicts within windows had a pause, too. Invariant: windows that processors,
+//! limits or others held back are left out. A pause that keeps no period is not named here.
 
 use std::f64::consts::TAU;
 
@@ -22,7 +21,7 @@ use crate::observed::EventIndex;
 const PAUSE_S_MIN: f64 = 0.015;
 /// Answers that were due in it at least.
 const DUE_MIN: f64 = 8.0;
-/// Pauses from which on a period can be told.
+/// Pauses from which on a period can be determined.
 const PAUSES_MIN: usize = 8;
 /// Periods that are looked for, in seconds.
 const PERIOD_S: [f64; 2] = [0.1, 15.0];
@@ -30,7 +29,7 @@ const PERIOD_S: [f64; 2] = [0.1, 15.0];
 const CYCLES_MIN: f64 = 4.0;
 /// `n R^2` of Rayleigh's test that chance does not reach at any of ten thousand periods.
 const RAYLEIGH_MIN: f64 = 18.0;
-/// Share of the best period's power from which another is looked at: a few pauses of another kind
+/// Share of the best period's power from which another is considered: a few pauses of another kind
 /// take some of it away.
 const AS_GOOD: f64 = 0.6;
 /// Share of the predicted pauses that must have been there.
@@ -43,7 +42,7 @@ const AROUND: f64 = 0.1;
 pub(crate) struct PeriodicPauses {
     /// From one to the next, in seconds.
     pub period_s: f64,
-    /// Mean length of those that were seen, in seconds.
+    /// Mean length of the seen pauses, in seconds.
     pub lasts_s: Measured,
     /// Moments within windows at which one was due.
     pub due: u64,
@@ -85,7 +84,7 @@ fn periodic(windows: &[Stretch], pauses: &[Stretch]) -> Option<PeriodicPauses> {
     beats.find_map(|beat| kept(windows, pauses, Beat { phase_s: beat.phase_s + begun_s, ..beat }))
 }
 
-/// The pauses that keep a beat, where most of those that it predicts within windows were there.
+/// The pauses that keep a beat, where most pauses that it predicts within windows occurred.
 fn kept(windows: &[Stretch], pauses: &[Stretch], beat: Beat) -> Option<PeriodicPauses> {
     let Beat { period_s, phase_s } = beat;
     let is_near = |pause: &&Stretch| {
@@ -176,10 +175,10 @@ fn pauses_of(replicate: &Replicate) -> Option<(Stretch, Vec<Stretch>)> {
         to_s: replicate.started_s + counts.len() as f64 * width_s,
     };
     let all: f64 = counts.iter().sum();
-    // While a pause lasts nothing is counted: the rate is that of the other slices.
+    // While a pause lasts nothing is counted: the rate is taken from the other slices.
     let busy = counts.iter().filter(|count| **count > 0.0).count() as f64;
     let per_s = all / (busy * width_s);
-    // A window too short to tell a pause from a slow device is none.
+    // A window too short to distinguish a pause from a slow device is left out.
     if width_s > PAUSE_S_MIN || per_s * PAUSE_S_MIN * 4.0 < DUE_MIN {
         return None;
     }

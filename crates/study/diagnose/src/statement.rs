@@ -46,7 +46,7 @@ impl Statement {
         Self { advice: advice.into_iter().collect(), ..self }
     }
 
-    /// With a figure beside it: a count, a setting, anything that is no estimate.
+    /// With a further figure: a count, a setting, anything that is no estimate.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.evidence.insert(name.to_owned(), value.into());
         self

@@ -1,7 +1,7 @@
 //! The whole document of a probe from its event log.
 //!
-//! Invariant: it works on any part of a log (interrupted, read-only, with points missing) and says
-//! nothing about what was not measured.
+//! Invariant: it works on any part of a log (interrupted, read-only, with points missing) and
+//! states nothing about what was not measured.
 
 use iostrata_plan::OpKind;
 use iostrata_run::{Event, ProbeDocument, ProbeHost, UnavailableCause};
@@ -48,7 +48,7 @@ impl ProbeEnd {
     }
 }
 
-/// Everything that a probe's events say.
+/// The summary of a probe's events.
 pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocument {
     let log = EventIndex::of(events);
     let case = Case { log: &log, host: &host };
@@ -99,8 +99,8 @@ fn incomplete(log: &EventIndex<'_>, end: ProbeEnd) -> Option<String> {
     Some(why.to_owned())
 }
 
-/// Verdicts that at least a quarter of all replicates carry, of those that speak against a whole
-/// run and not against one point.
+/// Verdicts that at least a quarter of all replicates carry, limited to those about a whole run and
+/// not about one point.
 fn run_verdicts(log: &EventIndex<'_>) -> Verdicts {
     let all: Vec<_> = log.points().iter().flat_map(|seen| &seen.replicates).collect();
     let of_a_run = [

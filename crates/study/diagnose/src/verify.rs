@@ -1,5 +1,5 @@
-//! Advice tried out inside the probe's own files: which points to run before and after, and what
-//! they said.
+//! Advice tried out inside the probe's own files: which points to run before and after, and their
+//! results.
 //!
 //! Invariant: only what needs no root and no server: the file API, the number of files, the sync
 //! method. A trial is confirmed when the paired interval lies on the better side.
@@ -87,7 +87,7 @@ pub fn verify_points(host: &ProbeHost, events: &[Event]) -> Vec<Vec<Point>> {
         .collect()
 }
 
-/// What the trials of a run said.
+/// The results of a run's trials.
 pub(crate) fn verifications_of(log: &EventIndex<'_>) -> Vec<Verification> {
     TRIALS.iter().filter_map(|trial| verification(log, trial)).collect()
 }

@@ -19,7 +19,7 @@ use crate::finding::sizing::FLUSH_CAPACITY;
 /// Name of the reason in the finding's evidence.
 const WITHHELD: &str = "not_sized_because";
 
-/// Says beside the flush capacity what it bounds, or why it bounds nothing.
+/// Adds to the flush capacity what it bounds, or why it bounds nothing.
 pub(crate) fn withhold(case: &Case<'_, '_>, findings: &mut [Finding]) {
     let reason = reason(case, findings);
     let Some(capacity) = findings.iter_mut().find(|finding| finding.id == FLUSH_CAPACITY) else {

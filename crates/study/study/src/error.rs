@@ -49,7 +49,7 @@ pub enum StudyError {
         offset: u64,
         /// What the kernel answered, with the fix where there is one.
         why: String,
-        /// The error number; absent where fewer bytes were moved than asked for.
+        /// The error number; absent where fewer bytes were moved than requested.
         errno: Option<i32>,
     },
     /// A file was removed while it was measured.
@@ -74,7 +74,7 @@ pub enum StudyError {
         sessions: u32,
         /// For how long, in whole seconds.
         seconds: u64,
-        /// What the target said last.
+        /// The last error of the target.
         code: String,
     },
     /// More transactions arrived than could wait.
@@ -86,7 +86,7 @@ pub enum StudyError {
         /// How many could wait.
         queue_max: u32,
     },
-    /// A database could not do what was asked.
+    /// A request to a database failed.
     #[error(transparent)]
     Database(#[from] TargetError),
     /// Every further transaction would fail, too.
@@ -94,7 +94,7 @@ pub enum StudyError {
     Refused {
         /// Under what the failure is counted.
         code: String,
-        /// What the target said, and the fix.
+        /// The error of the target, and the fix.
         text: String,
     },
     /// So many transactions failed that the others are no measurement.
@@ -106,13 +106,13 @@ pub enum StudyError {
         done: u64,
         /// Under what most of them are counted.
         code: String,
-        /// What the target said the first time, and the fix.
+        /// The first error of the target, and the fix.
         text: String,
     },
-    /// A database that a point asks for is not there, or lacks one of its settings.
+    /// A database that a point requires is not there, or lacks one of its settings.
     #[error("{why}; {fix}")]
     NotHere {
-        /// What was found, or what the database said.
+        /// What was found, or the error of the database.
         why: String,
         /// What would help.
         fix: String,
@@ -133,7 +133,7 @@ pub enum StudyError {
         /// The end of its error log.
         said: String,
     },
-    /// The second of two databases on one volume could not do what was asked.
+    /// The second of two databases on one volume failed at a request.
     #[error("the second engine: {0}")]
     Second(Box<StudyError>),
     /// A system setting could not be changed or put back.
@@ -175,7 +175,7 @@ pub enum StudyError {
     Run(#[from] iostrata_run::RunWriteError),
 }
 
-/// As fio says it, which scripts look for, and what follows.
+/// In fio's words, which scripts look for, and what follows.
 fn missed_in_words((job, missed): &(String, MissedRate)) -> String {
     let MissedRate { kind, asked, found } = missed;
     let of = match kind {
@@ -222,7 +222,7 @@ impl StudyError {
                 FileSetError::System { source, .. } | FileSetError::NoFallocate { source, .. },
             ) => full(source.kind()),
             Self::Database(error) => error.trouble == Trouble::NoSpace,
-            // As the engine says it.
+            // In the engine's words.
             Self::Refused { code, .. } | Self::TransactionsFailed { code, .. } => {
                 code == "no_space"
             }

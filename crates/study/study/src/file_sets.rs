@@ -1,5 +1,5 @@
-//! File sets: made when first asked for, used again by whatever does the same work, made afresh for
-//! what uses them up; and whether files hold what they should.
+//! File sets: made when first needed, used again by whatever does the same work, recreated for what
+//! uses them up; and whether files hold what they should.
 //!
 //! Invariant: one set per role, so that a log never shares a file with data. Sets are removed with
 //! the cache, unless their plan keeps them.
@@ -138,7 +138,7 @@ impl FileSetCache {
 // Whether files hold what they should: extents that were never written make fast reads.
 
 /// Verdicts on the extents of a file set: `sparse`, `unwritten_extents`. Silent for points whose
-/// files are meant to be like that, and where the file system does not say.
+/// files are meant to be like that, and where the file system does not report it.
 pub fn extent_verdicts(files: &FileSet, point: &Point) -> Verdicts {
     let on_purpose =
         point.streams.iter().any(|stream| stream.spec.preparation != Preparation::Written);

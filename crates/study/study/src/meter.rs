@@ -1,8 +1,8 @@
 //! One replicate of one point: load, window, evidence, figures.
 //!
 //! Invariant: the evidence covers the window of the figures, and the verdicts of both travel with
-//! the replicate. It prepares no files, knows no kind of load and decides nothing about what comes
-//! next.
+//! the replicate. It prepares no files, is independent of the kind of load and decides nothing
+//! about what comes next.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +17,7 @@ use iostrata_stats::{Verdict, Verdicts};
 
 use crate::StudyError;
 
-/// Told when the measured window opens and closes: a profiler, a tracer.
+/// Called when the measured window opens and closes: a profiler, a tracer.
 pub trait Watcher {
     /// The window begins now.
     fn opened(&mut self);
@@ -86,7 +86,7 @@ impl<'a> Meter<'a> {
         self.written_bytes
     }
 
-    /// Looks at another part of the host from now on.
+    /// Observes another part of the host from now on.
     pub fn look_at(&mut self, scope: Scope) {
         self.scope = scope;
     }

@@ -1,6 +1,6 @@
 //! What every command that measures goes through: files from one cache, windows, events, the end.
 //!
-//! Invariant: an event is stored before whatever comes after it begins, and the last one says how
+//! Invariant: an event is stored before whatever comes after it begins, and the last one holds how
 //! the run ended and what it wrote in all.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +11,11 @@ use iostrata_run::{Event, Unavailable};
 
 use crate::{FileSetCache, Measurement, Meter, StudyError, Watcher};
 
-/// Hears how a run goes, and keeps its events.
+/// Receives the progress of a run, and keeps its events.
 pub trait Listener {
     /// How far it has come: a share from 0 to 1, and what is being done.
     fn progress(&mut self, share: f64, text: &str);
-    /// Says something that a reader shall see whatever the display does.
+    /// Shows a note that a reader shall see whatever the display does.
     fn note(&mut self, _text: &str) {}
     /// Stores an event, a replicate with its histograms.
     ///
@@ -117,7 +117,7 @@ impl<'a> Pipeline<'a> {
         missing.into_iter().try_for_each(|one| self.store(Event::Unavailable(one)))
     }
 
-    /// Measures a point once; `share` says how far the run has come when a window is open for so
+    /// Measures a point once; `share` returns how far the run has come when a window is open for so
     /// many seconds.
     ///
     /// # Errors

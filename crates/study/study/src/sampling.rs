@@ -2,8 +2,8 @@
 //! database uses meanwhile.
 //!
 //! Invariant: those of a window are taken on a thread and a connection of their own, which end with
-//! the window. What they cost is kept. They decide nothing about the run: a target that does not
-//! tell is not asked.
+//! the window. What they cost is kept. They decide nothing about the run: a target that reports
+//! nothing is not queried.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -20,7 +20,7 @@ use crate::{Watcher, transaction_stalls};
 /// From one sample to the next.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Asks a target at an even pace.
+/// Samples a target at an even pace.
 #[derive(Clone, Copy, Debug)]
 pub struct SamplePace {
     began: Instant,
@@ -40,7 +40,7 @@ impl SamplePace {
         self.due
     }
 
-    /// Asks at once.
+    /// Takes a sample at once.
     pub fn ask(&self, sampler: &mut dyn Sampler) -> TimedSample {
         let before = self.began.elapsed();
         let sample = sampler.sample();
@@ -53,8 +53,8 @@ impl SamplePace {
         }
     }
 
-    /// Asks once a sample is due; nothing where `wait`, which waits for so long, says that it is
-    /// over. One that took long is not made up for.
+    /// Takes a sample once it is due; nothing where `wait`, which waits for so long, returns that
+    /// it is over. A late sample is not made up for.
     pub fn next(
         &mut self,
         sampler: &mut dyn Sampler,
@@ -72,11 +72,11 @@ impl SamplePace {
 /// Codes of targets whose disk, or table space, is full.
 const NO_SPACE: [&str; 3] = ["no_space", "1021", "1114"];
 
-/// What transactions that failed say of room on the disk; samples do not show it.
+/// A full disk, as failed transactions report it; samples do not show it.
 fn out_of_space(replicate: &Replicate) -> Option<String> {
     let counts = replicate.streams.first()?.transactions.as_ref()?;
     let (code, count) = NO_SPACE.iter().find_map(|code| counts.errors.get_key_value(*code))?;
-    Some(format!("{count} transactions of the window failed for want of room on the disk ({code})"))
+    Some(format!("{count} transactions of the window failed for lack of disk space ({code})"))
 }
 
 /// What a window's samples are taken with, and what they came to.
@@ -109,7 +109,7 @@ impl Sampling {
         Self { sampler, running: None, samples: Samples::default() }
     }
 
-    /// Names the stalls of a replicate, which this has watched, and says what else was seen.
+    /// Names the stalls of a replicate, which this has watched, and adds what else was seen.
     pub fn explain(&self, replicate: &mut Replicate, sessions: u32) {
         let full = out_of_space(replicate);
         let cause = |from_s, to_s| {
@@ -162,7 +162,7 @@ fn sample(mut sampler: Box<dyn Sampler>, stopped: &Receiver<()>) -> Samples {
 }
 
 impl Samples {
-    /// What the samples say of the window as a whole.
+    /// The figures of the samples over the window as a whole.
     fn course(&self) -> Option<TargetCourse> {
         let seen = |one: &StallSample| Some((one.at_s, one.sample.clone().ok()?));
         let all: Vec<(f64, TargetSample)> = self.all.iter().filter_map(seen).collect();
@@ -201,7 +201,7 @@ fn mean(values: &[f64]) -> Option<f64> {
 
 // What a database uses while a window is open.
 
-/// Looks at what a database has used when a window opens and when it closes.
+/// Reads what a database has used when a window opens and when it closes.
 pub(crate) struct UseWatch<'a> {
     used: &'a dyn Fn() -> ResourceUse,
     opened: ResourceUse,
@@ -209,7 +209,7 @@ pub(crate) struct UseWatch<'a> {
 }
 
 impl<'a> UseWatch<'a> {
-    /// `used` asks what was used so far.
+    /// `used` returns what was used so far.
     pub fn new(used: &'a dyn Fn() -> ResourceUse) -> Self {
         let nothing = ResourceUse::default();
         Self { used, opened: nothing, closed: nothing }
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(Samples::default().course(), None);
     }
 
-    /// Tells nothing.
+    /// Reports nothing.
     struct Silent;
 
     impl Sampler for Silent {

@@ -1,8 +1,8 @@
 //! From windows of transactions to the document of a run.
 //!
-//! Invariant: every figure comes from one replicate; of several levels the best one is shown, and
-//! all of them beside it. It measures nothing and knows no database: what a target says of itself
-//! is handed in.
+//! Invariant: every figure comes from one replicate; of several levels the best one is shown, with
+//! all of them. It measures nothing and names no database: what a target reports about itself is
+//! handed in.
 
 use std::collections::BTreeMap;
 

@@ -66,7 +66,7 @@ impl TuneCourse {
             pages_per_s: rates("flushed_pages_per_s"),
             stolen_pct: rates("cpu_stolen_pct"),
         };
-        (!course.tps.is_empty()).then_some(course).context("no sample tells transactions")
+        (!course.tps.is_empty()).then_some(course).context("no sample has transactions")
     }
 
     /// Seconds that it covers.
@@ -94,7 +94,7 @@ impl TuneCourse {
         mean(&self.quiet(seconds))
     }
 
-    /// Transactions per second of those that the hypervisor did not take.
+    /// Transactions per second of the seconds that the hypervisor did not take.
     fn quiet(&self, seconds: &Range<usize>) -> Vec<f64> {
         let all = (seconds.start..).zip(self.of_seconds(seconds));
         all.filter(|(at, _)| !self.is_stolen(*at)).map(|(_, tps)| *tps).collect()
@@ -111,8 +111,7 @@ impl TuneCourse {
         quiet.map(|(at, pair)| (at, f64::midpoint(pair[0], pair[1])))
     }
 
-    /// The mean between the beginning of the first stall and that of the last one, where there are
-    /// two.
+    /// The mean between the beginnings of the first and of the last stall, where there are two.
     pub fn tps_of_cycles(&self, seconds: &Range<usize>) -> Option<f64> {
         let series = self.of_seconds(seconds);
         let mut sorted = series.to_vec();
@@ -132,9 +131,9 @@ impl TuneCourse {
         self.pairs(seconds).map(|(_, tps)| tps).reduce(f64::min)
     }
 
-    /// The same with the seconds in random order: the median of many orders, and the bounds that
-    /// 95 % of them keep to. What the noise from second to second comes to by itself; it tells
-    /// nothing where the server stalls.
+    /// The same with the seconds in random order: the median of many orders, and the bounds that 95
+    /// % of them keep to. What the noise from second to second comes to by itself; it is
+    /// meaningless where the server stalls.
     pub fn worst_2s_in_random_order(&self, seconds: &Range<usize>) -> Option<[f64; 3]> {
         let mut quiet = self.quiet(seconds);
         if quiet.len() < 2 {

@@ -1,7 +1,7 @@
 //! One measured run: a private server with its load, with the tuner or a watcher; which servers
 //! there are, and how the limit of a volume is halved.
 //!
-//! Invariant: `tune --dry-run` watches the sides that are not tuned, so that all are asked alike;
+//! Invariant: `tune --dry-run` watches the sides that are not tuned, so that all are sampled alike;
 //! the tuner ends while the server runs.
 
 use std::fs;

@@ -493,7 +493,7 @@ pub struct Split {
     pub from: usize,
     /// Whether the new row belongs to the right page. When it goes exactly where the cut is, it
     /// becomes the right page's first row or the left page's last; in an inner page always the
-    /// latter, so that the first key of the right page is the one that moves up.
+    /// latter, so that the first key of the right page moves up.
     pub is_right: bool,
 }
 

@@ -513,7 +513,7 @@ pub enum ApplyFault {
     Full { page: PageNo, needed: usize, free: usize },
     #[error("a row for page {page} is beyond the limits: {limit}")]
     Row { page: PageNo, limit: RowTooLarge },
-    #[error("a key for slot {slot} of page {page} does not lie between those beside it")]
+    #[error("a key for slot {slot} of page {page} does not lie between its neighbours")]
     Order { page: PageNo, slot: usize },
     /// In an inner page a value that is no page number, a key in slot 0 or a version; in a leaf a
     /// version without its header.

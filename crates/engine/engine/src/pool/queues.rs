@@ -140,8 +140,8 @@ impl Queues {
         self.arrivals.store(next, Ordering::Relaxed);
     }
 
-    /// Draws up to `max` frames that are next to go, with the queue they were in. `held_back` of
-    /// those drawn from the small queue before will go back to its cold end. A queue in which no
+    /// Draws up to `max` frames that are next to go, with the queue they were in. `held_back`
+    /// frames drawn from the small queue before will go back to its cold end. A queue in which no
     /// more frames are left than were found pinned in it gives none: the other one may.
     pub fn draw(
         &self,

@@ -264,10 +264,10 @@ impl WriteSlots {
 }
 
 /// Syncs of one file, one at a time. The system reports a lost write to one caller of a sync only;
-/// therefore syncs of a file never overlap, and the one that fails poisons the store before the
-/// next may begin. A caller returns success only if a sync that began after the call succeeded and
-/// none before it failed; callers that wait together share one. Reads go on after a failure:
-/// nothing built on them becomes durable.
+/// therefore syncs of a file never overlap, and a failing sync poisons the store before the next
+/// may begin. A caller returns success only if a sync that began after the call succeeded and none
+/// before it failed; callers that wait together share one. Reads go on after a failure: nothing
+/// built on them becomes durable.
 #[derive(Debug, Default)]
 pub(crate) struct SyncGate {
     asked: AtomicU64,

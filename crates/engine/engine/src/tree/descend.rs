@@ -174,7 +174,8 @@ impl Tree {
                     continue;
                 }
                 pages.storage.pool.bring_near(child);
-                // Its version is that of this parent's child: the parent is checked after it.
+                // Its version is the version of this parent's child: the parent is checked after
+                // it.
                 let pin = way.pin(&node, child);
                 let leaf = pin.map(|pin| Leaf { page_version: pin.page_version(), pin });
                 if !way.is_unchanged(&node) {

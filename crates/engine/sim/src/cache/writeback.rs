@@ -7,13 +7,12 @@
 //! pass. In 2009 it holds back while the queue is congested; today it sleeps in the queue like
 //! everybody. When a pass finds nothing that is not on its way already, it rests for a tenth of a
 //! second. Today a file system writes neighbours that are dirty as one bio (`ext4_writepages`,
-//! `iomap_writepages`); that of 2009 submitted page by page.
-//! Rules of the journal, from fs/jbd/{commit,transaction}.c and fs/jbd/journal.c of Linux 2.6.18: a
-//! written page belongs to the running transaction. When that one is five seconds old and no other
-//! is being committed, its pages are submitted in the order in which they joined, and the commit
-//! ends when all have arrived. A page of the transaction being committed that is written again
-//! moves to the running one at once when it was submitted already; otherwise the writer submits it
-//! and waits.
+//! `iomap_writepages`); the one of 2009 submitted page by page. Rules of the journal, from
+//! fs/jbd/{commit,transaction}.c and fs/jbd/journal.c of Linux 2.6.18: a written page belongs to
+//! the running transaction. When that one is five seconds old and no other is being committed, its
+//! pages are submitted in the order in which they joined, and the commit ends when all have
+//! arrived. A page of the transaction being committed that is written again moves to the running
+//! one at once when it was submitted already; otherwise the writer submits it and waits.
 //! Invariants: the thread never submits a page that is on its way; it skips it. A page belongs to
 //! each transaction at most once.
 

@@ -120,7 +120,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// It answered with something else than statistics.
-    #[error("the server at `{}` is of another version: {found}; start the disk anew", .at.display())]
+    #[error("the server at `{}` is of another version: {found}; restart the disk", .at.display())]
     Statistics {
         /// The directory.
         at: PathBuf,

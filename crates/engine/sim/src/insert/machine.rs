@@ -148,8 +148,8 @@ fn transaction(count: u32, index_pages: u32, random: &mut Random) -> Vec<u32> {
     pages
 }
 
-/// Pages dirtied evenly since the sweep passed them: `1 - exp(-rate x)` of those that it passed a
-/// part `x` of its way ago, with the rate that makes them as many as there are.
+/// Pages dirtied evenly since the sweep passed them: `1 - exp(-rate x)` of the pages that it passed
+/// a part `x` of its way ago, with the rate that makes them as many as there are.
 fn sweep(count: u32, index_pages: u32, random: &mut Random) -> (Vec<u32>, u32) {
     let part = f64::from(count) / f64::from(index_pages);
     let mean = |rate: f64| 1.0 - (1.0 - (-rate).exp()) / rate;

@@ -271,7 +271,7 @@ impl Backlog {
 pub(super) const NR_REQUESTS_MIN: u32 = 4096;
 /// Requests of which the time is taken.
 const SAMPLE: u32 = 600;
-/// Requests that take the mean time of those.
+/// Further requests, which take the mean time of the sample.
 const UNSEEN: u32 = 9_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -69,7 +69,7 @@ pub(super) fn cloud(
 ) -> Result<CloudParameters, ModelError> {
     one_disk(spec)?;
     if spec.write_cache.is_some() {
-        let why = "what it says is done is kept on several machines";
+        let why = "what it reports as done is kept on several machines";
         return Err(refused(spec, "cache", why));
     }
     Ok(CloudParameters {

@@ -227,7 +227,7 @@ fn end(spec: &IoSpec) -> String {
     let most = if spec.variation.io_bytes_max.is_some() { "at most " } else { "" };
     text.push_str(&format!("runs {most}{}", seconds(spec.runtime.unwrap_or(spec.point_time))));
     if spec.variation.ends_window {
-        text.push_str(", and ends the jobs beside it");
+        text.push_str(", and ends the jobs that run with it");
     }
     text
 }

@@ -142,7 +142,7 @@ impl Model {
             Had { flavour: &self.flavour, version: &self.version, settings: &all, turns: false };
         let after = settings(&target, &mut Vec::new());
         if after == self.plan.settings {
-            let why = "to the model, which knows no disk that turns, they are what they were";
+            let why = "they change nothing in the model, which has no rotating disk";
             return not_expected(advised, why);
         }
         match self.sides(&after) {

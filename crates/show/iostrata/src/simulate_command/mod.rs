@@ -43,7 +43,7 @@ fn stopped_before(what: impl Into<String>) -> Unavailable {
 }
 
 /// Does jobs by their number until all are done or `is_over`; `told` is called after each with the
-/// share of them that is done. Returns the results of those that were done, in the order of their
+/// share of them that is done. Returns the results of the finished jobs, in the order of their
 /// numbers.
 pub fn on_all_processors<T: Send>(
     jobs: usize,

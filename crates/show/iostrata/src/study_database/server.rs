@@ -272,7 +272,7 @@ impl StudyServer {
     /// What a server lacks is no failure.
     fn told(&self, error: TargetError) -> StudyError {
         match lacks_storage_engine(&error) {
-            true => no_engine(format!("{} says: {}", self.version(), error.text)),
+            true => no_engine(format!("{} reports: {}", self.version(), error.text)),
             false => error.into(),
         }
     }
@@ -308,7 +308,7 @@ fn not_here(error: PrivateError, version: &str, storage_engine: Option<&str>) ->
             fix: "leave it out".to_owned(),
         },
         PrivateError::Change(ChangeError::Unavailable { why, .. }) if lacks(&why) => {
-            no_engine(format!("{version} says: {why}"))
+            no_engine(format!("{version} reports: {why}"))
         }
         PrivateError::Change(ChangeError::Unavailable { why, .. }) => {
             StudyError::NotStarted { version: version.to_owned(), said: why }

@@ -109,7 +109,7 @@ impl Source {
         let target = WatchTarget {
             name: address.to_string(),
             flavour: "unknown".to_owned(),
-            missing: vec![format!("answer: {error}; it is asked again")],
+            missing: vec![format!("answer: {error}; it is tried again")],
             ..WatchTarget::default()
         };
         let sampler = Box::new(AwaitedSampler { address, refused: Some(error), sampler: None });
@@ -155,8 +155,8 @@ impl Source {
     }
 }
 
-/// The settings that were changed since the start, of those that are kept. Counters that watching
-/// switches on are no setting.
+/// The kept settings that were changed since the start. Counters that watching switches on are no
+/// setting.
 fn changed(origins: Vec<SettingOrigin>, target: &WatchTarget) -> Vec<SettingOrigin> {
     let is_changed = |one: &SettingOrigin| {
         one.source == SettingSource::Changed

@@ -105,7 +105,7 @@ fn policies_are_compared_by_their_transactions() {
     assert_eq!(changes.len(), 1, "one directory of databases: {changes:?}");
     assert!(!bench.path("RUN/volumes").exists(), "the databases are gone");
     let report = std::fs::read_to_string(bench.path("RUN/report.html")).unwrap();
-    assert!(report.contains("Stability beside speed"));
+    assert!(report.contains("Stability and speed"));
     let shown = stdout(&bench.line("report RUN --format terminal"));
     assert!(shown.contains("Worst second"), "{shown}");
     let picture = stdout(&bench.line("report RUN --format svg"));
@@ -133,7 +133,7 @@ fn a_second_engine_runs_beside_the_first_and_is_removed_with_it() {
     assert_eq!(document["changes"].as_array().unwrap().len(), 2, "a directory for each");
     assert!(!bench.path("RUN/volumes").exists(), "the databases are gone");
     let report = std::fs::read_to_string(bench.path("RUN/report.html")).unwrap();
-    assert!(report.contains("Second engine") && report.contains("Reads beside it"));
+    assert!(report.contains("Second engine") && report.contains("Concurrent reads"));
 }
 
 #[test]

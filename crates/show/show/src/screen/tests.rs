@@ -235,7 +235,7 @@ fn a_held_screen_and_a_logarithmic_one_say_so() {
     view.press(Key::Help);
     let help = text(&view, 80, 24, PLAIN);
     assert!(help.contains("hold the screen") && help.contains("pages flushed by sync flushing"));
-    assert!(help.contains("the target does not tell it"), "24 rows hold the whole page: {help}");
+    assert!(help.contains("not reported by the target"), "24 rows hold the whole page: {help}");
     let widest = text(&view, 300, 24, PLAIN);
     let widest = widest.lines().map(|line| line.trim_end().chars().count()).max().unwrap();
     assert!(widest <= 80, "80 columns hold the whole page: {widest}");

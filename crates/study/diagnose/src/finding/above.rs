@@ -2,7 +2,7 @@
 //! known.
 //!
 //! Invariant: what is known comes first. Only where no limit, no queue and no process explains the
-//! wait is the cause called unknown, with what would tell.
+//! wait is the cause called unknown, with what would reveal it.
 
 use iostrata_plan::{Layer, Point};
 use iostrata_stats::units::{microseconds, percent};

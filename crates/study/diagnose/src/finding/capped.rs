@@ -27,7 +27,8 @@ pub(crate) fn explains_requests(log: &EventIndex<'_>) -> bool {
     !log.falls().is_empty()
         || match log.confirm_ids(VOLUME_CAP) {
             Some(_) => confirmed(log).is_some(),
-            // A drive that its link binds looks as if both were capped, until the host is asked.
+            // A drive that its link binds looks as if both were capped, until the facts of the host
+            // are checked.
             None => cap(log, Which::All).is_some_and(|cap| cap.bytes_per_s.is_none()),
         }
 }

@@ -16,7 +16,7 @@ use crate::statement::Statement;
 
 /// The name of a limit that was set meanwhile in the catalogue.
 pub(crate) const LIMIT_SET_MEANWHILE: &str = "limit_set_meanwhile";
-/// Points that say what is left after a fall.
+/// Points that show what is left after a fall.
 const AFTERWARDS: [&str; 6] = [
     rung::READ_4K_DEPTH_1,
     rung::READ_4K_DEPTH_16,

@@ -67,7 +67,7 @@ fn middle(commits: &[Commit], of: impl Fn(&Commit) -> Option<f64>) -> Option<f64
     median(commits.iter().filter_map(of).collect())
 }
 
-/// Whether flushes are dear, and the device says so too.
+/// Whether flushes are expensive, by the device's counters as well.
 fn is_dear(commits: &[Commit]) -> bool {
     let (Some(flush), Some(write)) =
         (middle(commits, |one| Some(one.flush_us)), middle(commits, |one| Some(one.write_us)))
@@ -145,7 +145,7 @@ pub(crate) fn cheap(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
     }
     let keeper = Keeper::of(case.host);
     let text = format!(
-        "The device says that its write cache is volatile, and flushes it in {}. {}",
+        "The device reports a volatile write cache, and flushes it in {}. {}",
         microseconds(flush_us),
         keeper.sentence()
     );
@@ -156,7 +156,7 @@ pub(crate) fn cheap(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
     )
 }
 
-/// Rate of 16 committers over that of one.
+/// Rate of 16 committers over the rate of one.
 fn gain(case: &Case<'_, '_>, which: Which) -> Option<(f64, u64)> {
     let rate = |id: &str| {
         let replicates = case.log.replicates(id, which);

@@ -1,6 +1,6 @@
 //! A known limit that was used up.
 //!
-//! Invariant: a fact of the run. The group's own counters say it, so that nothing has to be
+//! Invariant: a fact of the run. The group's own counters show it, so that nothing has to be
 //! measured again, and it is there however early a run ended.
 
 use std::collections::BTreeSet;

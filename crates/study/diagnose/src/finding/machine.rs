@@ -26,7 +26,7 @@ fn hit<'a>(case: &Case<'_, 'a>, verdict: Verdict) -> Option<(Vec<&'a Replicate>,
     is_widespread(&hit, all.len()).then_some((hit, all.len()))
 }
 
-/// A process seen beside measurements.
+/// A process seen during measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Suspect {
     /// Measurements in which it did I/O.

@@ -30,7 +30,7 @@ const OF_A_SYNC_MOUNT: [&str; 5] = [
     DSYNC_BEATS_FDATASYNC,
 ];
 
-/// The pairs that can tell a loss. Where the volume is capped, work that takes more requests takes
+/// The pairs that can show a loss. Where the volume is capped, work that takes more requests takes
 /// longer by as much: that is the cap, not the work. Behind a file system that passes requests on
 /// every difference is its doing.
 pub(crate) fn telling(case: &Case<'_, '_>) -> impl Iterator<Item = &'static Pair> {
@@ -60,7 +60,7 @@ pub(crate) fn conclude(id: &'static str, case: &Case<'_, '_>) -> Option<Statemen
         let found = compare(case.log, pair, Which::Confirming(id))?;
         found.reaches(pair, Bar::Finding).then_some((pair, found))
     });
-    // Of several, the one that a setting can take back; of those, the largest.
+    // Of several, one that a setting can undo comes first, then the largest.
     let (pair, found) = confirmed.max_by(|(a, of_a), (b, of_b)| {
         let by_size = of_a.loss.value.total_cmp(&of_b.loss.value);
         a.settable.cmp(&b.settable).then(by_size)

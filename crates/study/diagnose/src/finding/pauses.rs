@@ -37,7 +37,7 @@ fn is_cached(case: &Case<'_, '_>) -> bool {
 
 pub(crate) fn periodic(case: &Case<'_, '_>) -> Option<Statement> {
     let in_windows = || of_windows(case).filter(|_| !is_a_gate(case));
-    // No gate that opens anew is closed for a tenth of a second at a fixed period.
+    // No gate that opens again and again is closed for a tenth of a second at a fixed period.
     let is_explained = is_cached(case) || confirmed(case.log).is_some() || reached(case).is_some();
     let watched = || of_the_watch(case).filter(|pauses| !is_explained && pauses.is_regular());
     in_windows().or_else(|| Some(watched()?.statement(case)))
@@ -54,7 +54,7 @@ pub(crate) fn irregular(case: &Case<'_, '_>) -> Option<Statement> {
 }
 
 /// What each request of such a moment pays.
-const PAYS: &str = "Every request of that moment waits as long, whatever the mean says.";
+const PAYS: &str = "Every request of that moment waits as long, whatever the mean is.";
 
 fn of_windows(case: &Case<'_, '_>) -> Option<Statement> {
     let found = periodic_pauses(case.log)?;

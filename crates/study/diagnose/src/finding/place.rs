@@ -70,7 +70,8 @@ const HOST_MEMORY: &str = "memory of the virtual machine's host";
 pub(crate) fn cache_below(case: &Case<'_, '_>) -> Option<Statement> {
     let reads = case.log.seen(rung::READ_4K_DEPTH_1)?;
     let read = reads.replicates.first()?;
-    // Most hosts keep no cache of their own for a disk: only reads that no disk does tell of one.
+    // Most hosts keep no cache of their own for a disk: only reads too fast for any disk reveal
+    // one.
     let is_memory = || {
         let each = reads.replicates.iter().filter_map(|one| application_latency_us(one));
         median(each.collect()).is_some_and(|us| us < FLASH_READ_US)
@@ -80,7 +81,7 @@ pub(crate) fn cache_below(case: &Case<'_, '_>) -> Option<Statement> {
     let read_bytes = read.point.streams.first()?.spec.size_bytes;
     let text = format!(
         "The reads went to {} of files, which {cache} may hold: they may be faster than the disks. \
-         A --size beyond that memory tells.",
+         A --size beyond that memory shows it.",
         bytes(read_bytes as f64)
     );
     let found = Statement::new(Layer::Device, 0, text);

@@ -1,7 +1,7 @@
 //! A quota on processor time that ran out.
 //!
 //! Invariant: counted by the group's own `cpu.stat` before and after each window. Replicates that a
-//! quota held back say nothing about how busy the machine's processors were.
+//! quota held back are no evidence of how busy the machine's processors were.
 
 use iostrata_plan::Layer;
 use iostrata_run::Replicate;

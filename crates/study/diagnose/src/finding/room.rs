@@ -45,7 +45,8 @@ pub(crate) fn nearly_full(case: &Case<'_, '_>) -> Option<Statement> {
     )
 }
 
-/// A fact of the run, there as soon as one request failed; no change beside it is concluded from.
+/// A fact of the run, there as soon as one request failed; no conclusion is drawn from other
+/// changes then.
 pub(crate) fn storage_failed(case: &Case<'_, '_>) -> Option<Statement> {
     let failed: &Unavailable = case.log.unavailable().iter().find(|one| one.ended_it())?;
     let (layer, what) = match failed.cause {

@@ -1,4 +1,4 @@
-//! What a seek costs, measured, beside what the kernel's rotational flag claims.
+//! What a seek costs, measured, compared with the kernel's rotational flag.
 
 use iostrata_plan::{Layer, Point, rung};
 use iostrata_run::Replicate;
@@ -95,7 +95,7 @@ pub(crate) fn seek_cost(case: &Case<'_, '_>, which: Which) -> Option<Statement> 
     Some(found.with("random_read_us", random).with("sequential_us", sequential))
 }
 
-/// The device that claims to be rotational; the server asks the topmost one.
+/// The device that claims to be rotational; the server checks the topmost one.
 fn claims_rotation<'c>(case: &Case<'c, '_>) -> Option<&'c str> {
     let device = case.host.path.devices.iter().find(|device| device.rotational_flag.is_some())?;
     (device.rotational_flag == Some(true)).then_some(device.name.as_str())

@@ -77,7 +77,7 @@ fn with_level(found: Statement, database: &Database, level: &Level) -> Statement
         .with("pages_per_s_written", level.pages_done_per_s)
 }
 
-/// No rate of pages is known to keep the objective: said without a size to set.
+/// No rate of pages is known to keep the objective: stated without a size to set.
 fn nothing_carried(database: &Database) -> Option<Statement> {
     let least = database.first_missed().filter(|level| level.n >= PAIRS_MIN as u64)?;
     let objective_us = database.commit_objective_us()?;

@@ -1,6 +1,6 @@
 //! Rates that did not hold.
 //!
-//! Invariant: what the processors, the hypervisor or another process disturbed says nothing about
+//! Invariant: what the processors, the hypervisor or another process disturbed is no evidence about
 //! the device and is left out.
 
 use iostrata_plan::{IoApi, Layer, OpKind, rung};

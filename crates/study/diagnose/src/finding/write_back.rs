@@ -15,7 +15,7 @@ pub(crate) const SMALL_DIRTY_LIMIT: &str = "small_dirty_limit";
 /// doublewrite pages, a binary log group and a few sorts do not fit together.
 const DIRTY_BYTES_MIN: f64 = (64 << 20) as f64;
 
-/// How much may be dirty before writers wait, and the setting that says so.
+/// How much may be dirty before writers wait, and the setting of that limit.
 fn dirty_limit(machine: &HostFacts) -> Option<(&'static str, String, f64)> {
     if let Some(limit) = machine.dirty_bytes.filter(|limit| *limit > 0) {
         return Some(("vm.dirty_bytes", limit.to_string(), limit as f64));

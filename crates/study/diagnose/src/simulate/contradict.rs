@@ -29,7 +29,7 @@ pub(super) fn contradictions(
     all
 }
 
-/// The post says: a larger queue is very helpful for the disk, not helpful for flash; command
+/// The post claims: a larger queue is very helpful for the disk, not helpful for flash; command
 /// queueing saves seeks and turns.
 fn said(cast: &Cast<'_>, effects: &[QueueComparison]) -> Vec<String> {
     let of = |device: Option<&iostrata_run::QueueDevice>| {
@@ -94,7 +94,7 @@ fn rates(run: &QueueRun) -> Vec<f64> {
     all.map(|replicate| replicate.rows_per_hour).collect()
 }
 
-/// The figures of one moment that are more than twice or less than half of those printed.
+/// The figures of one moment that are more than twice or less than half of the printed ones.
 fn figures(moment: &str, then: &[QueueThenRow]) -> Option<String> {
     let of_moment = then.iter().filter(|row| row.moment == moment);
     let apart: Vec<String> = of_moment

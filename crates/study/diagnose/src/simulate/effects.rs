@@ -40,8 +40,8 @@ fn beside(
     effect(cast, what, smallest(from?)?, smallest(to?)?)
 }
 
-/// Today's kernel against that of 2009: both with the smallest queue, and today's smallest against
-/// the largest of 2009.
+/// Today's kernel against the kernel of 2009: both with the smallest queue, and today's smallest
+/// against the largest of 2009.
 fn kernels(cast: &Cast<'_>) -> Vec<QueueComparison> {
     let Some(disk) = cast.disk else { return Vec::new() };
     let [then, today] = KernelThen::ALL.map(|kernel| cast.of_device(disk, kernel));
@@ -92,7 +92,7 @@ fn compared(run: &QueueRun) -> Option<&QueuePoint> {
     run.points.iter().find(|point| point.index_bytes == run.index_bytes)
 }
 
-/// The replicates of what is asked about.
+/// The replicates of the figure in question.
 fn figures(what: QueueQuestion, point: &QueuePoint) -> Option<Vec<f64>> {
     match what {
         QueueQuestion::Reader => {

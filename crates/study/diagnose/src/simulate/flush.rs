@@ -110,7 +110,7 @@ const OFF_SHARE_MAX: f64 = 0.15;
 /// Points of checkpoint age beyond which the model lives at another age, in percent.
 const AGE_OFF_PCT_MAX: f64 = 15.0;
 
-/// Of less than this share of the time stalls are said to be none, in percent.
+/// Stalls of less than this share of the time are reported as none, in percent.
 const STALLED_PCT_MIN: f64 = 2.0;
 
 /// A second with less than this share of the mean is a stall.
@@ -118,7 +118,7 @@ const STALLS_BELOW: f64 = 0.5;
 
 /// What stands before everything else where the model does not fit.
 pub(super) const MISFIT: &str =
-    "The model does not do what was recorded: what it says of other settings is not to be trusted.";
+    "The model does not fit the recording: its figures for other settings are not to be trusted.";
 
 /// Fills in the verdict and the sentences.
 pub(crate) fn judge_model(from: &mut FlushRecording) {
@@ -168,7 +168,7 @@ pub(crate) fn misfit(recorded: &FlushFigures, modelled: &FlushFigures) -> Option
 }
 
 /// What mostly is wrong with a model.
-const FIX: &str = "Tell simulate flush the disk with --device, its limit with --iops-limit, and \
+const FIX: &str = "Give simulate flush the disk with --device, its limit with --iops-limit, and \
                    whatever else was assumed.";
 
 fn ages_apart(recorded: &FlushFigures, modelled: &FlushFigures) -> Option<f64> {
@@ -176,7 +176,7 @@ fn ages_apart(recorded: &FlushFigures, modelled: &FlushFigures) -> Option<f64> {
     Some(apart.abs()).filter(|apart| *apart > AGE_OFF_PCT_MAX)
 }
 
-/// Stalls for want of redo space of one of the two, which the other one does not know.
+/// Stalls for lack of redo space of one of the two, which the other one does not have.
 fn stalls_apart(recorded: &FlushFigures, modelled: &FlushFigures) -> Option<String> {
     let (seen, found) = (recorded.redo_stalled_pct?, modelled.redo_stalled_pct?);
     let [is_seen, is_found] = [seen, found].map(|pct| pct >= STALLED_PCT_MIN);
@@ -185,7 +185,7 @@ fn stalls_apart(recorded: &FlushFigures, modelled: &FlushFigures) -> Option<Stri
     let is_seen = is_seen || (is_found && is_uneven);
     (is_seen != is_found).then(|| {
         format!(
-            "It stalled for want of redo space for {} of the time, its model for {}.",
+            "It stalled for lack of redo space for {} of the time, its model for {}.",
             percent(seen),
             percent(found)
         )

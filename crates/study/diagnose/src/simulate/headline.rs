@@ -1,8 +1,8 @@
 //! The verdict in a few sentences.
 //!
-//! Invariant: the first says what a longer queue does on the disk and on flash; further ones say
-//! what command queueing, spindles, a reader and today's kernel make of it. Each is left out where
-//! it was not simulated.
+//! Invariant: the first states what a longer queue does on the disk and on flash; further ones
+//! state what command queueing, spindles, a reader and today's kernel make of it. Each is left out
+//! where it was not simulated.
 
 use iostrata_run::{KernelThen, QueueComparison, QueueDevice, QueueQuestion, QueueRun};
 use iostrata_stats::units::{grouped, microseconds};
@@ -10,7 +10,7 @@ use iostrata_stats::units::{grouped, microseconds};
 use super::Cast;
 use super::wording::{Size, at_index, effect_times, kernel, sentence, size};
 
-/// The sentences; one that says so when nothing was simulated.
+/// The sentences; one that states it when nothing was simulated.
 pub(super) fn headline(cast: &Cast<'_>, effects: &[QueueComparison]) -> Vec<String> {
     let Some(first) = cast.kernels().first().copied() else {
         return vec!["Nothing was simulated.".to_owned()];
@@ -142,7 +142,7 @@ impl HeadlineFacts<'_> {
             format!("takes nr_requests {}", grouped(last.nr_requests))
         } else {
             format!(
-                "takes {} where {} is asked for",
+                "takes {} where {} is requested",
                 grouped(last.nr_requests_taken),
                 grouped(last.nr_requests)
             )

@@ -1,4 +1,5 @@
-//! What a simulated block queue says: one run over another, the post beside the model, a verdict.
+//! The results of a simulated block queue: one run over another, the post compared with the model,
+//! a verdict.
 //!
 //! Invariant: every sentence is made from figures of the runs with their intervals; what was not
 //! simulated is not mentioned, and where model and post disagree both figures are named.
@@ -39,7 +40,7 @@ pub fn conclude_queue(document: &mut QueueDocument) {
 struct Cast<'a> {
     runs: &'a [QueueRun],
     devices: &'a [QueueDevice],
-    /// The rotating device that the others are set beside: the first with the fewest spindles.
+    /// The rotating device that the others are compared with: the first with the fewest spindles.
     disk: Option<&'a QueueDevice>,
     /// The same with one command at a time.
     unqueued: Option<&'a QueueDevice>,

@@ -1,4 +1,4 @@
-//! What the post prints, beside what the model says at equally many rows.
+//! What the post prints, compared with the model's figures at equally many rows.
 //!
 //! Invariant: only printed figures stand here; what the post does not print is left out, and what
 //! was not simulated stays blank.

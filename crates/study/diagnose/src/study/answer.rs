@@ -1,8 +1,8 @@
 //! The answers to a study's question: its contrasts, each decided by paired replicates.
 //!
 //! Invariant: a sentence stands only where the interval of its own contrast supports it; where it
-//! does not, the answer says that it cannot be given and why. That two sides differ is said with
-//! all answers of the study taken into account (Holm); the interval is that of its contrast alone.
+//! does not, the answer states that it cannot be given and why. Whether two sides differ is decided
+//! with all answers of the study taken into account (Holm); the interval is of its contrast alone.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::observed::PointLog;
 
 /// Findings that one answer quotes at most.
 const QUOTED_MAX: usize = 3;
-/// Cautions under which a comparison is one of something else than the points say.
+/// Cautions under which a comparison is about something else than the points describe.
 const ON_SOMETHING_ELSE: [Verdict; 6] = [
     Verdict::ToolLimited,
     Verdict::Cached,
@@ -41,7 +41,7 @@ pub(crate) fn answers_of(
     points: &[StudyPoint],
     findings: &[Finding],
 ) -> Vec<StudyAnswer> {
-    // What the chosen parts do not ask is not spoken of, as long as they ask anything.
+    // Questions outside the chosen parts are left out, as long as these have any.
     let is_asked = |answer: &&Answer| match &answer.from {
         AnswerFrom::Findings(_) => true,
         AnswerFrom::Contrast(contrast) => {
@@ -76,7 +76,7 @@ fn is_compared(answer: &StudyAnswer) -> bool {
     answer.is_known && (answer.ratio.is_some() || answer.difference.is_some())
 }
 
-/// The cautions that every comparison of several carries: they are said once, of all.
+/// The cautions that every comparison of several carries: they are stated once, for all.
 pub(super) fn shared_cautions(answers: &[StudyAnswer]) -> Vec<Verdict> {
     let compared: Vec<&StudyAnswer> = answers.iter().filter(|one| is_compared(one)).collect();
     if compared.len() < 2 {
@@ -279,7 +279,7 @@ fn contrasted(contrast: &Contrast) -> Vec<String> {
 }
 
 /// The metric of every point of both sides, and of the points that differ from one of these in the
-/// contrasted factors alone: every level of a setting beside the two that are asked about.
+/// contrasted factors alone: every level of a setting in addition to the two in question.
 fn figures(
     contrast: &Contrast,
     plan: &StudyPlan,

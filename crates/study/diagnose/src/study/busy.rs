@@ -9,7 +9,7 @@ use iostrata_run::host::{DeviceDelta, LimitedRate, ThrottleEvidence};
 use iostrata_run::{BoundResource, Replicate, Resource, ResourceUse, TransactionBound};
 use iostrata_stats::{Measured, Verdicts, combine};
 
-/// How the bound was found, beside those of rungs.
+/// How the bound was found, in addition to the ways of rungs.
 const OWN_WINDOW: &str = "own_window";
 
 /// One window: transactions per second, what one of them used, and what was seen of the machine.
@@ -29,8 +29,8 @@ impl WindowUsage<'_> {
         self.replicate.evidence.as_ref()?.device_delta
     }
 
-    /// The share of the time, from 0 to 1, in which a resource was at work; that of the volume's
-    /// limit is that of `limited`.
+    /// The share of the time, from 0 to 1, in which a resource was at work; the volume's limit
+    /// takes the share of `limited`.
     fn share(&self, of: Resource, limited: Resource) -> Option<f64> {
         let pct = match of {
             _ if of == limited => self.throttle()?.io_limit_used_pct?,

@@ -2,8 +2,8 @@
 //!
 //! Method: what only a single replicate shows is covered by the interval between replicates, so
 //! that it counts where at least half of them show it; that a window was not steady or had few
-//! samples says nothing beside that interval; and what the study itself asks for, such as a limit
-//! that holds requests back, is no caution. The events keep everything.
+//! samples adds nothing to that interval; and what the study itself requests, such as a limit that
+//! holds requests back, is no caution. The events keep everything.
 
 use iostrata_plan::Pacing;
 use iostrata_plan::study::{Cell, IoLimits};
@@ -23,7 +23,7 @@ const PASSING: [Verdict; 6] = [
     Verdict::Steal,
     Verdict::Throttled,
 ];
-/// What the interval between replicates says better.
+/// What the interval between replicates covers better.
 const WITHIN_ONE: [Verdict; 2] = [Verdict::NotSteady, Verdict::TooFewSamples];
 
 /// The cautions of a point with these replicates.

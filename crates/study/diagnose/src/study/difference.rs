@@ -71,7 +71,7 @@ pub(super) fn outcome(
     Err(not_shown(is_beyond_zero, &range))
 }
 
-/// `a difference of 38 points, 95 % 25 to 51`: up, whichever way the sentence looks at it.
+/// `a difference of 38 points, 95 % 25 to 51`: up, whichever way the sentence puts it.
 fn in_words(value: f64, [low, high]: Interval, outcome: Outcome, scale: Scale) -> String {
     let (value, low, high) = match outcome {
         Outcome::Less => (-value, -high, -low),

@@ -37,8 +37,8 @@ fn unit<'a>(seen: &BTreeMap<&str, PointLog<'a>>) -> &'a str {
     first.map_or("IOPS", |one| one.point.metric.unit.as_str())
 }
 
-/// Where every cell stands: the index of its level of each factor. That of a cell which has none
-/// where another one stands at the first is behind the last level, where no effect is listed.
+/// Where every cell stands: the index of its level of each factor. A cell that has none where
+/// another one stands at the first gets an index behind the last level, where no effect is listed.
 fn places(plan: &StudyPlan) -> Vec<Vec<usize>> {
     let place = |cell: &Cell, none: fn(&FactorLevels) -> usize| -> Vec<usize> {
         let level = |factor: &FactorLevels| {

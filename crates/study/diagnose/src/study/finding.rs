@@ -1,7 +1,7 @@
 //! What a study found: statements over its effects and curves.
 //!
-//! Invariant: a finding says only what an interval supports; a factor without any measurable effect
-//! is a finding too.
+//! Invariant: a finding states only what an interval supports; a factor without any measurable
+//! effect is a finding too.
 
 use iostrata_plan::Layer;
 use iostrata_plan::study::FactorLevels;
@@ -21,7 +21,7 @@ pub(crate) const ENOUGH: &str = "enough";
 pub(crate) const INDIFFERENT: &str = "no_measurable_difference";
 pub(crate) const LOOP_CEILING: &str = "loop_ceiling";
 
-/// Factors that say how much data there is. More of it is other work, not more of the same: their
+/// Factors that set the amount of data. More of it is other work, not more of the same: their
 /// curves are shown, and nothing is called too much or enough.
 const AMOUNTS: [&str; 2] = ["size", "volume_size"];
 

@@ -24,8 +24,8 @@ pub(crate) fn headline(document: &StudyDocument) -> Vec<String> {
         return vec![format!("Nothing could be measured: {why}.")];
     }
     if !document.answers.is_empty() {
-        // The author said what answers the question; whatever else was seen stands below. The first
-        // answer stays the first, whatever it is; of the others those that are known come first.
+        // The author listed the answers to the question; whatever else was seen stands below. The
+        // first answer stays the first, whatever it is; of the others the known ones come first.
         let (first, others) = document.answers.split_at(1);
         let (known, unknown): (Vec<_>, Vec<_>) = others.iter().partition(|one| one.is_known);
         let answers = first.iter().chain(known).chain(unknown);

@@ -1,6 +1,6 @@
 //! The whole document of a study from its plan and its event log.
 //!
-//! Invariant: it works on any part of a log (interrupted, points missing) and says nothing about
+//! Invariant: it works on any part of a log (interrupted, points missing) and states nothing about
 //! what was not measured. Pure.
 
 mod answer;
@@ -36,7 +36,7 @@ use crate::observed::PointLog;
 use crate::rules::statements_of;
 pub use stolen::is_lost_to_steal;
 
-/// Everything that a study's events say.
+/// The summary of a study's events.
 pub fn summarise_study(
     host: ProbeHost,
     plan: &StudyPlan,

@@ -1,6 +1,6 @@
 //! The points of a study from its event log.
 //!
-//! Invariant: a point's figure is that of its replicates together; evidence is summed over them
+//! Invariant: a point's figure is taken over its replicates together; evidence is summed over them
 //! before shares and means are taken.
 
 use std::collections::BTreeMap;
@@ -88,12 +88,12 @@ pub(crate) fn figures(seen: &PointLog<'_>) -> Vec<(u32, Measured)> {
     seen.rounds().filter_map(|(round, one)| Some((round, metric_of(one)?))).collect()
 }
 
-/// Levels but for that of a factor.
+/// Levels without a factor's.
 pub(crate) fn without(levels: &[LevelAt], factor: &str) -> Vec<LevelAt> {
     levels.iter().filter(|at| at.factor != factor).cloned().collect()
 }
 
-/// What has the same levels but for that of a factor, in the order of the first of each.
+/// Groups with the same levels apart from a factor's, in the order of the first of each.
 pub(crate) fn groups<'a, T>(
     factor: &str,
     all: impl Iterator<Item = (&'a [LevelAt], T)>,
@@ -139,9 +139,9 @@ fn op(replicates: &[&Replicate], kind: OpKind) -> Option<StudyOp> {
 }
 
 /// The distribution of the requests of all replicates together, with the intervals of its
-/// percentiles. The mean is weighted by requests per second, as the rate is that of replicates that
-/// count alike. Where histograms are missing, in runs of older versions, means of the percentiles
-/// stand in their place, without intervals.
+/// percentiles. The mean is weighted by requests per second, as the rate is taken over replicates
+/// of equal weight. Where histograms are missing, in runs of older versions, means of the
+/// percentiles stand in their place, without intervals.
 fn latency(
     ops: &[&OpFigures],
     summaries: Vec<(f64, LatencyUs)>,
@@ -224,7 +224,7 @@ fn cpu(replicates: &[&Replicate]) -> Option<CpuShares> {
     })
 }
 
-/// The on-CPU profile of the measured windows, with the waits of the traced pass beside it.
+/// The on-CPU profile of the measured windows, with the waits of the traced pass.
 fn profile(profiles: &[&PointProfile]) -> Option<Profile> {
     let (measured, traced): (Vec<&PointProfile>, Vec<&PointProfile>) =
         profiles.iter().partition(|one| one.replicate.is_some());

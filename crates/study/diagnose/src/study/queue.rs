@@ -18,7 +18,7 @@ use super::points::{figures, groups};
 use crate::figure::mean;
 use crate::observed::PointLog;
 
-/// The factor and queue attribute that is looked at.
+/// The factor and queue attribute that is examined.
 pub(crate) const NR_REQUESTS: &str = "nr_requests";
 
 /// The length that block devices have unless another is set (`BLKDEV_DEFAULT_RQ` of Linux).

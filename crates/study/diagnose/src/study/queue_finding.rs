@@ -1,4 +1,4 @@
-//! What a study says about the length of request queues, and about emulated disks.
+//! Findings of a study about the length of request queues, and about emulated disks.
 //!
 //! Invariant: an effect is stated for the disk that it was measured on, and only where the whole
 //! interval lies beyond what is material; that there is none, only where a large one is ruled out
@@ -108,7 +108,8 @@ fn effect(moved: &[&QueueChange], all: &[&QueueChange], name: Option<&str>) -> O
     Some(Statement::sized(Layer::Block, &effect, text).with_all(evidence(moved)))
 }
 
-/// What became of the device's figures; a size that did not measurably change is said to stay.
+/// What became of the device's figures; a size that did not measurably change is reported as
+/// unchanged.
 fn device_words(device: &[DeviceChange]) -> String {
     let of = |metric: DeviceMetric| device.iter().find(|one| one.metric == metric);
     let mut words = Vec::new();

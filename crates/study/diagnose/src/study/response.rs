@@ -25,7 +25,7 @@ pub(crate) const RATE: &str = "rate_pct";
 /// Where responses are so many times the shortest, requests wait.
 const KNEE_TIMES: f64 = 3.0;
 /// Requests that come are more than those that are done where this share of them is not done at
-/// least: arrivals at random are never just as many as were asked for.
+/// least: arrivals at random are never exactly as many as requested.
 const UNDONE_SHARE_MIN: f64 = 0.02;
 
 /// The response times of the points of an axis of rates, given as level and id by rising level.

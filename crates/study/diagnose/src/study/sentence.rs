@@ -41,8 +41,8 @@ pub(super) fn template(contrast: &Contrast, outcome: Outcome) -> &str {
     }
 }
 
-/// The sentence with its figures. That of a difference has no ratio to name, as a text is refused
-/// that does; the plan of an older run may still.
+/// The sentence with its figures. The sentence of a difference names no ratio, as a text that does
+/// is refused; the plan of an older run may still.
 pub(super) fn with_figures(
     template: &str,
     metric: ThenMetric,

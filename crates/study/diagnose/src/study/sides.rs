@@ -139,8 +139,8 @@ pub(super) fn pairs(contrast: &Contrast, plan: &StudyPlan) -> Vec<(usize, usize)
     contrast.counterparts(&plan.cells).into_iter().filter_map(only).collect()
 }
 
-/// The best cell, or the worst, by all replicates but one, in which it is then looked at: a cell
-/// that is chosen by the figures it is judged by looks better than it is.
+/// The best cell, or the worst, by all replicates but one, in which it is then judged: a cell that
+/// is chosen by the figures it is judged by looks better than it is.
 fn best_of_others(
     cells: &[usize],
     take: Take,
@@ -170,7 +170,7 @@ fn windows_s(seen: Option<&PointLog<'_>>) -> BTreeMap<u32, f64> {
     rounds.map(|(round, one)| (round, one.duration_s)).collect()
 }
 
-/// An end of an interval: two decimals, unless they say next to nothing.
+/// An end of an interval: two decimals, unless they would be meaningless.
 pub(super) fn end(ratio: f64) -> String {
     if ratio < 0.1 { iostrata_stats::units::count(ratio) } else { format!("{ratio:.2}") }
 }

@@ -1,8 +1,9 @@
 //! Windows of transactions in which the hypervisor took processor time away: a stall of theirs may
 //! be the machine's.
 //!
-//! Those of which less than half is quiet are left out as long as another one is left. The worst
-//! second of the others is looked for in what is quiet. Each of those that stay keeps its verdict.
+//! Windows of which less than half is quiet are left out as long as another one is left. The worst
+//! second of the others is looked for among the quiet seconds. Each window that stays keeps its
+//! verdict.
 
 use iostrata_run::{Replicate, Series};
 use iostrata_stats::{Verdict, stability, worst_of_seconds};
@@ -33,7 +34,7 @@ pub(super) fn worst_second(of: &Replicate) -> Option<f64> {
     quiet.or_else(|| Some(stability(&counts(of)?, series(of)?.width_s)?.min_over_mean_1s))
 }
 
-/// Requests keep theirs: their intervals tell what a moment did.
+/// Requests keep theirs: their intervals show the effect of a moment.
 fn is_stolen(of: &Replicate) -> bool {
     of.point.transactions.is_some() && of.verdicts.has(Verdict::Steal)
 }

@@ -1,4 +1,4 @@
-//! What the original printed, beside what was measured now.
+//! What the original printed, compared with what was measured now.
 //!
 //! Invariant: a figure without a matching point stays blank; nothing printed is altered.
 
@@ -38,7 +38,7 @@ fn row(figure: &ThenFigure, points: &[StudyPoint]) -> ThenRow {
     }
 }
 
-/// Today's figure at some levels; with several matching points, the one that the row asks for.
+/// Today's figure at some levels; with several matching points, as the row selects.
 fn now(figure: &ThenFigure, at: &[LevelAt], points: &[StudyPoint]) -> Option<Now> {
     // A factor that was not varied keeps nothing out, as in answers.
     let is_varied = |level: &&LevelAt| {

@@ -1,7 +1,7 @@
-//! What transactions of a point have beside their rate.
+//! What transactions of a point have in addition to their rate.
 //!
-//! Invariants: every figure is one of windows, and its interval that between them; what the
-//! database does not tell is absent.
+//! Invariants: every figure is taken over windows, and its interval is between them; what the
+//! database does not report is absent.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::figure::metric_of;
 /// Stalls that a point lists.
 const STALLS_MAX: usize = 20;
 
-/// What the windows of a point say; nothing for requests.
+/// The figures of a point's windows; nothing for requests.
 pub(super) fn transactions(replicates: &[&Replicate], left_out: u32) -> Option<StudyTransactions> {
     let windows: Vec<Window<'_>> = replicates.iter().filter_map(|one| Window::of(one)).collect();
     let first = windows.first()?;

@@ -1,7 +1,7 @@
 //! What to set on a target, how, and how to take it back.
 //!
 //! Invariant: a value that is set already is not advised; what the target cannot change while it
-//! runs needs a restart and says so; undoing names the value that is there now, never DEFAULT.
+//! runs needs a restart and is marked so; undoing names the value that is there now, never DEFAULT.
 
 use iostrata_run::{Advice, Risk};
 

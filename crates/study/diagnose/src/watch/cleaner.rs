@@ -17,12 +17,12 @@ const AGE_PCT_MIN: f64 = 20.0;
 const ASLEEP_MIN: usize = 5;
 /// A device whose reads take no longer has no seeks.
 const SEEKLESS_MS_MAX: f64 = 1.0;
-/// Reads per second that say how long one takes.
+/// Reads per second from which on the time of one is known.
 const READS_PER_S_MIN: f64 = 20.0;
 /// Pages per second that every server writes in time, whatever its settings: the least
 /// `innodb_io_capacity`.
 const PAGES_PER_S_LEAST: f64 = 100.0;
-/// The share of its limit at which a sleeping cleaner wakes, where the server does not tell it.
+/// The share of its limit at which a sleeping cleaner wakes, where the server does not report it.
 const ASYNC_SHARE: f64 = 7.0 / 8.0;
 
 /// Redo is made, its age is high, nothing is written, and once that is begun it has to be hurried:

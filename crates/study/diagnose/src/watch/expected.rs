@@ -1,5 +1,5 @@
-//! What advice is expected to change: which of it a model of flushing knows, what the recording
-//! says of the device, and figures from pairs of runs of the model.
+//! What advice is expected to change: which of it a model of flushing covers, what the recording
+//! holds about the device, and figures from pairs of runs of the model.
 //!
 //! Invariant: pure, and nothing is simulated here. A figure that the model does not do as it was
 //! recorded is not stated; nothing is stated that depends on a device whose limit is not known.
@@ -30,7 +30,7 @@ const MODELLED: [&str; 10] = [
     "max_dirty_pages_pct_lwm",
     "redo_log_capacity",
 ];
-/// Fewest samples of a device with enough to do that tell its limit.
+/// Fewest samples of a busy device from which its limit is known.
 const BUSY_SAMPLES_MIN: usize = 5;
 /// By how much of it a limit may differ between deep and shallow queues.
 const LEVEL_SHARE_MAX: f64 = 0.3;
@@ -40,13 +40,14 @@ const SWING_SHARE_MAX: f64 = 0.25;
 const OFF_SHARE_MAX: f64 = 0.15;
 /// The same for the worst second over the mean, which is a share itself.
 const WORST_OFF_MAX: f64 = 0.2;
-/// Pages per second beyond the most that were recorded by which nothing is said of the device.
+/// Factor over the most pages per second that were recorded beyond which nothing is predicted for
+/// the device.
 const BEYOND_SEEN: f64 = 1.1;
 
 /// Settings by name with their values.
 type Settings = BTreeMap<String, String>;
 
-/// The advice that a model of flushing knows: what follows from one finding is set together.
+/// The advice that a model of flushing covers: what follows from one finding is set together.
 pub fn modelled_advice(advice: &[Advice]) -> Vec<Settings> {
     let mut groups: Vec<(Option<&String>, Settings)> = Vec::new();
     for one in advice.iter().filter(|one| is_modelled(&one.setting)) {
@@ -72,7 +73,7 @@ fn is_modelled(setting: &str) -> bool {
     MODELLED.contains(&setting.strip_prefix("innodb_").unwrap_or(setting))
 }
 
-/// What a recording says beside the figures that a model is fitted to.
+/// What a recording holds in addition to the figures that a model is fitted to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelBasis {
     /// Requests per second, reads or writes, that the target's control group lets through, or that
@@ -236,7 +237,8 @@ fn stands_on(from: &FlushRecording, basis: &ModelBasis, pairs: usize) -> String 
     )
 }
 
-/// Why nothing can be said on a device whose limit is not known: more is asked of it than was seen.
+/// Why nothing can be predicted on a device whose limit is not known: it would have to do more than
+/// was seen.
 fn beyond_seen(seen: &FlushFigures, pairs: &[[FlushFigures; 2]]) -> Option<String> {
     let Some(told) = seen.flushed_pages_per_s_max else {
         return Some("the limit of the device is not known, nor what was written".to_owned());
@@ -273,7 +275,7 @@ fn points(pairs: &[[FlushFigures; 2]], of: Figure) -> Option<ExpectedFigure> {
     let [before, after] = sides(pairs, of)?;
     let changes: Vec<f64> = before.iter().zip(&after).map(|(a, b)| 100.0 * (b - a)).collect();
     let mean = mean_of(&changes)?;
-    // That of one further pair, as for shares.
+    // The interval of one further pair, as for shares.
     let wider = (mean.n as f64 + 1.0).sqrt();
     let ci95 = Some(mean.ci95?.map(|end| mean.value + wider * (end - mean.value)));
     let change_pct = Measured { ci95, ..mean };

@@ -2,9 +2,9 @@
 //!
 //! Method: what is concluded needs both a setting and what it did in the recording; a setting that
 //! is unusual and did no harm is left alone. Rates carry the interval of the mean over the
-//! recording. Invariant: pure. Of a short recording it is only said how long it must be. A value
+//! recording. Invariant: pure. Of a short recording only the necessary length is reported. A value
 //! that is set already is never advised, and nothing is advised that could lose data: the
-//! doublewrite stays on and commits stay durable; what they cost is said.
+//! doublewrite stays on and commits stay durable; what they cost is reported.
 
 mod advised;
 pub(crate) mod cleaner;

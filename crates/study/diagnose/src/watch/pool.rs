@@ -18,7 +18,7 @@ const LRU_PER_S_MIN: f64 = 20.0;
 const AT_LIMIT: f64 = 0.97;
 /// Share of the samples at the limit.
 const BINDS_SHARE_MIN: f64 = 0.5;
-/// Below this checkpoint age redo asks for nothing, in percent of its limit.
+/// Below this checkpoint age redo requires no flushing, in percent of its limit.
 const CALM_AGE_PCT: f64 = 60.0;
 /// The limit that newer servers have.
 const DIRTY_PCT: f64 = 90.0;
@@ -43,7 +43,7 @@ pub(crate) fn too_small(recording: &Recording<'_>) -> Option<Statement> {
     }
     let mut seen = Vec::new();
     if stalls > 0 {
-        seen.push(format!("it stalled {} for want of a free page", times(stalls)));
+        seen.push(format!("it stalled {} for lack of a free page", times(stalls)));
     }
     if let Some((share, waits)) = waiting {
         seen.push(format!(
@@ -79,7 +79,7 @@ pub(crate) fn too_small(recording: &Recording<'_>) -> Option<Statement> {
     Some(said.advising(advice))
 }
 
-/// The limit of dirty pages, not redo, says what is written.
+/// The limit of dirty pages, not redo, determines what is written.
 pub(crate) fn dirty_limit(recording: &Recording<'_>) -> Option<Statement> {
     let limit = recording.number("max_dirty_pages_pct").filter(|limit| *limit > 0.0)?;
     let at_limit = |sample: &WatchSample| Some(sample.dirty_pct? >= AT_LIMIT * limit);

@@ -80,7 +80,7 @@ impl Holder {
             Some((sample.oldest_transaction_id, age_s, sample.t_s))
         });
         let (id, age_s, t_s) = *oldest.last()?;
-        // Since it began, which may be before it was seen: targets are asked for it seldom.
+        // Since it began, which may be before it was seen: it is queried seldom.
         let lengths = recording.series(|sample| {
             (sample.t_s >= t_s - age_s).then_some(sample.history_list_length? as f64)
         });

@@ -1,10 +1,10 @@
 //! The figures of a recording, and the settings that held.
 //!
-//! Invariant: what a target does not tell is `None`, never 0; a figure rests on the samples that
+//! Invariant: what a target does not report is `None`, never 0; a figure rests on the samples that
 //! have it, and on no fewer than [`SAMPLES_MIN`].
 //!
-//! What the course of a recording says by itself: a limit that is used up all along, pauses by the
-//! clock, settings that were left behind, and too little to say anything.
+//! Findings from the course of a recording by itself: a limit that is used up all along, pauses by
+//! the clock, settings that were left behind, and too little to conclude anything.
 
 use iostrata_plan::Layer;
 use iostrata_run::host::{LimitedRate, ThrottleEvidence};
@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::server_setting::{Family, Release};
 use crate::statement::Statement;
 
-/// Fewer samples with figures say nothing.
+/// Fewer samples with figures prove nothing.
 pub(super) const SAMPLES_MIN: usize = 30;
 /// Share of its limit from which on the checkpoint age leaves no room, in percent.
 const PRESSED_PCT: f64 = 90.0;
@@ -28,7 +28,7 @@ const KEPT_UP_SAMPLES: usize = 5;
 /// Signs that redo space ran out, or nearly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RedoPressure {
-    /// Stalls for want of redo space.
+    /// Stalls for lack of redo space.
     pub stalls: u64,
     /// Their length together, in seconds.
     pub stalled_s: f64,
@@ -39,12 +39,12 @@ pub(crate) struct RedoPressure {
 }
 
 impl RedoPressure {
-    /// `it stalled 3 times for want of redo space (12 s)`, or what else speaks for it.
+    /// `it stalled 3 times for lack of redo space (12 s)`, or what else speaks for it.
     pub fn words(&self) -> String {
         let Self { stalls, stalled_s, furious_flushes, age_pct_p95 } = *self;
         if stalls > 0 {
             let seconds = seconds(stalled_s);
-            return format!("it stalled {} for want of redo space ({seconds})", times(stalls));
+            return format!("it stalled {} for lack of redo space ({seconds})", times(stalls));
         }
         if furious_flushes > 0 {
             return format!("furious flushing began {}", times(furious_flushes));
@@ -219,7 +219,7 @@ impl<'d> Recording<'d> {
         self.quantile(0.5, |sample| sample.checkpoint_age_limit_bytes.map(|bytes| bytes as f64))
     }
 
-    /// Bytes that the sizes and numbers of redo files ask for.
+    /// Bytes of redo by the sizes and numbers of its files.
     pub fn redo_files(&self) -> Option<f64> {
         let files = match self.family {
             Family::MySql => self.number("log_files_in_group")?,
@@ -229,7 +229,7 @@ impl<'d> Recording<'d> {
     }
 
     /// Bytes of the redo log, and the setting that changes them. MySQL 8.0.30 and later shows a
-    /// capacity also where it goes by the files; the limit of the age tells.
+    /// capacity also where the files determine the size; the limit of the age reveals which.
     pub fn redo_capacity(&self) -> Option<(&'static str, f64)> {
         let Some(capacity) = self.number("redo_log_capacity") else {
             return Some(("log_file_size", self.redo_files()?));
@@ -244,7 +244,7 @@ impl<'d> Recording<'d> {
     }
 }
 
-/// Whether a switch is on; words that are neither say nothing.
+/// Whether a switch is on; nothing for other words.
 pub(super) fn is_on(word: &str) -> Option<bool> {
     match word.to_ascii_uppercase().as_str() {
         "ON" | "1" => Some(true),
@@ -274,7 +274,7 @@ const PERIOD_S_MIN: f64 = 5.0;
 /// Settings that a sentence names.
 const NAMED: usize = 4;
 
-/// The I/O limit of its control groups, not the device, says how much is done.
+/// The I/O limit of its control groups, not the device, determines how much is done.
 pub(crate) fn io_limit(recording: &Recording<'_>) -> Option<Statement> {
     let used = |one: &ThrottleEvidence| one.io_limit_used_pct;
     let share = recording.share(|one| Some(used(one.throttle.as_ref()?)? >= USED_UP_PCT))?;
@@ -388,7 +388,7 @@ pub(crate) fn settings_left(recording: &Recording<'_>) -> Option<Statement> {
     Some(Statement::new(Layer::Engine, 0, text).with("settings", json!(names)))
 }
 
-/// What is said where there is too little to judge.
+/// The finding where there is too little to judge.
 pub(crate) fn too_short(document: &WatchDocument) -> Option<Statement> {
     let answered: Vec<f64> = document
         .samples

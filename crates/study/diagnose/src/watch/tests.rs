@@ -87,7 +87,7 @@ fn a_redo_log_that_ran_full_and_holds_seconds_is_too_small() {
     let (finding, advice) = found(&document, "redo_too_small");
     assert!((number(&finding, "holds_s") - 21.0).abs() < 1.0, "{}", finding.text);
     assert_estimated(&finding, "redo_bytes_per_s");
-    assert!(finding.text.contains("stalled once for want of redo space"), "{}", finding.text);
+    assert!(finding.text.contains("stalled once for lack of redo space"), "{}", finding.text);
     let [advice] = &advice[..] else { panic!("{advice:?}") };
     assert_eq!(advice.setting, "innodb_log_file_size");
     let bytes: f64 = advice.value.parse().unwrap();
@@ -238,7 +238,7 @@ fn a_limit_of_dirty_pages_that_binds_is_lifted() {
     let (finding, advice) = found(&at_limit, "dirty_limit_binds");
     assert_eq!((advice[0].value.as_str(), advice.len()), ("90", 1));
     assert_eq!(number(&finding, "share_at_limit"), 1.0);
-    // Where redo asks for it, the limit is not what binds.
+    // Where redo requires it, the limit is not what binds.
     assert!(!ids(&pressed(at_limit)).contains(&"dirty_limit_binds".to_owned()));
 }
 
@@ -293,7 +293,7 @@ fn history_grows_behind_purge_or_behind_a_view() {
     assert_eq!(ids(&open(grows(calm()), |at| at as u64 / 3)), ["purge_behind"]);
     assert_eq!(ids(&open(grows(calm()), |at| at as u64 / 200)), ["purge_behind"]);
     assert_eq!(ids(&open(calm(), |_| 41)), Vec::<String>::new());
-    // Where purge is not counted, nothing is said of threads.
+    // Where purge is not counted, nothing is reported about threads.
     let uncounted = with(grows(calm()), |_, sample| sample.purge_per_s = None);
     let (_, advice) = found(&uncounted, "purge_behind");
     assert!(advice.is_empty());

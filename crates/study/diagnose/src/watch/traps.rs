@@ -1,4 +1,4 @@
-//! Settings that say something else than what the server does.
+//! Settings that differ from what the server does.
 
 use iostrata_plan::Layer;
 use iostrata_stats::units::bytes;
@@ -42,7 +42,7 @@ pub(crate) fn flush_method(recording: &Recording<'_>) -> Option<Statement> {
     Some(said)
 }
 
-/// MySQL since 8.0.30 has two ways to say how large the redo log is, and shows both.
+/// MySQL since 8.0.30 has two ways to set the size of the redo log, and shows both.
 pub(crate) fn redo_size(recording: &Recording<'_>) -> Option<Statement> {
     let shown = recording.number("redo_log_capacity")?;
     let files = recording.redo_files()?;

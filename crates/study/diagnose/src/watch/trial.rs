@@ -1,7 +1,7 @@
 //! Advice of a recording tried out on the server: which settings, and what came of them.
 //!
-//! Invariant: pure. Tried is only what a server takes while it runs, what does not ask for memory,
-//! and what shows within a window; the rest is named with the reason.
+//! Invariant: pure. Only settings are tried that a server takes while it runs, that need no memory,
+//! and that show within a window; the rest is named with the reason.
 
 use iostrata_run::{Advice, Unavailable, Verification, WatchDocument};
 use iostrata_stats::{Conclusion, mean_of, paired};
@@ -189,7 +189,7 @@ mod tests {
         assert!(low > 8.0 && high < 12.0, "{tps:?}");
         assert!((slowest.before - 125.0).abs() < 1e-9 && slowest.confirmed, "{slowest:?}");
         assert!((pages.effect_pct.unwrap() - 20.0).abs() < 1e-9 && !pages.confirmed, "{pages:?}");
-        // What a target does not tell is no figure; what stood still has no effect in percent.
+        // What a target does not report is no figure; what stood still has no effect in percent.
         let unknown = [window(100.0, None), window(100.0, None)];
         assert_eq!(trial.verifications(&unknown, &unknown).len(), 2);
         let stood = [window(0.0, None), window(0.0, None)];

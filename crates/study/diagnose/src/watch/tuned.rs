@@ -2,8 +2,8 @@
 //!
 //! Invariants: pure; only times under a like load are compared, in which the redo went round once
 //! at least: before that a server neither stalls nor writes what it will have to. What was not seen
-//! is not known. Rates carry the interval of their mean, a percentile that of its rank; a least
-//! value and a sum have none, and say of how many samples they are.
+//! is not known. Rates carry the interval of their mean, a percentile the interval of its rank; a
+//! least value and a sum have none, and give the number of their samples.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const LIKE: f64 = 2.0;
 /// second, there is none.
 const WORST_S: f64 = 2.0;
 const WORST_MOST_S: f64 = 3.0;
-/// Commits below which their percentile says nothing.
+/// Commits below which their percentile is meaningless.
 const COMMITS_MIN: u64 = 1_000;
 /// Of a normal distribution.
 const Z95: f64 = 1.96;
@@ -107,7 +107,7 @@ impl Run<'_> {
 
     /// Means of every two seconds, as far as samples lie close enough.
     fn of_2s(&self) -> impl Iterator<Item = f64> {
-        // Each sample tells of the time since the one before.
+        // Each sample covers the time since the one before.
         let times: Vec<(f64, f64)> = self
             .samples
             .windows(2)

@@ -1,4 +1,4 @@
-//! Transactions beside what the storage below them allows, with hand-made figures.
+//! Transactions compared with what the storage below them allows, with hand-made figures.
 
 use iostrata_diagnose::{ProbeEnd, metric_of, summarise};
 use iostrata_plan::{MetricKind, OpKind, TransactionSpec, rung};

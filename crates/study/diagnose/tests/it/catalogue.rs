@@ -6,7 +6,8 @@ const STUDY_DOCS: &str = include_str!("../../../../../docs/study-findings.md");
 const WATCH_DOCS: &str = include_str!("../../../../../docs/watch-findings.md");
 const DOCS: &str = include_str!("../../../../../docs/findings.md");
 
-/// The names of all entries and the kinds that they give; one that is as another says none.
+/// The names of all entries and the kinds that they give; an entry that refers to another gives
+/// none.
 fn entries(docs: &'static str) -> Vec<(&'static str, Option<&'static str>)> {
     let entry = |text: &'static str| {
         let (name, rest) = text.split_once('`').unwrap();

@@ -11,7 +11,7 @@ use iostrata_stats::Verdict;
 
 use crate::support::{Disk, found, host, io_limit, layer, loss_ids, only, probe, probe_with};
 
-/// The document of a log in which something was seen beside every replicate.
+/// The document of a log in which something was seen during every replicate.
 fn beside(
     mut events: Vec<Event>,
     host: &ProbeHost,
@@ -411,7 +411,7 @@ fn a_protected_drive_is_no_caution_in_the_headline() {
     };
     assert!(!headline(&|_| ()).contains("power cut"));
     let guest = headline(&|host| host.machine.virtualisation = Some("kvm".to_owned()));
-    assert!(guest.contains("survives a power cut cannot be told"), "{guest}");
+    assert!(guest.contains("survives a power cut is not known"), "{guest}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A sound disk: no loss, no needless advice, and sentences that say what it can do.
+//! A sound disk: no loss, no needless advice, and sentences about what it can do.
 
 use iostrata_diagnose::suspect;
 use iostrata_run::FindingKind;

@@ -47,7 +47,7 @@ fn a_volume_that_takes_so_many_bytes_is_named() {
 
 #[test]
 fn a_cap_that_eight_writers_do_not_reach_is_named() {
-    // 8 writers at a millisecond make 8,000 writes per second and say nothing of 16,000.
+    // 8 writers at a millisecond make 8,000 writes per second and prove nothing about 16,000.
     let far = Disk { read_us: 1_000.0, write_us: 1_000.0, noise: 0.004, ..volume() };
     let high = Disk { volume_iops: Some(16_000.0), ..far.clone() };
     let capped = document(&high, &host(), 5);

@@ -1,4 +1,4 @@
-//! Facts of the host, beside what was measured on it.
+//! Facts of the host, with what was measured on it.
 
 use iostrata_run::FindingKind;
 use iostrata_run::host::{DirectIoBehaviour, PathKind};

@@ -1,5 +1,5 @@
-//! What the database-shaped load says of flushing: percentiles over all replicates, every lower
-//! rate held, and what fell short.
+//! Findings about flushing from the database-shaped load: percentiles over all replicates, every
+//! lower rate held, and what fell short.
 
 use iostrata_diagnose::{ProbeEnd, summarise};
 use iostrata_plan::OpKind;
@@ -94,7 +94,7 @@ fn a_rate_is_held_only_when_every_lower_one_is() {
     let tails = [sharp(100.0), sharp(100.0), sharp(5e3), sharp(100.0), sharp(100.0), sharp(9e4)];
     let document = with_tails(&roomy(), &tails, 2_000);
     assert_eq!(number(&document, "pages_per_s"), Some(2_000.0));
-    // The one that missed lies below two that held: the limit is not there.
+    // The level that missed lies below two that held: the limit is not there.
     assert_eq!(number(&document, "pages_per_s_missed"), Some(30_000.0));
 }
 

@@ -1,4 +1,4 @@
-//! What a study's headline says and which cautions stand beside its points.
+//! A study's headline, and the cautions of its points.
 
 use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_plan::study::{
@@ -188,12 +188,13 @@ fn a_whole_is_not_split_where_a_part_is_missing_or_nothing_differs() {
     assert!(without.contains("not every change was measured alone"), "{without}");
     let same = split(clean, |_| true);
     assert!(same.starts_with("no difference") && !same.contains("alone"), "{same}");
-    // Beyond its interval, and yet too little to be told as a difference.
+    // Beyond its interval, and yet too little to be reported as a difference.
     let little = split(|_, _, files| if files == 8 { 1.04e4 } else { 1e4 }, |_| true);
     assert!(little.starts_with("no difference") && !little.contains("alone"), "{little}");
 }
 
-/// What is said of four files over one whose replicates have these ratios, asked so many times.
+/// The answer about four files over one whose replicates have these ratios, with so many equal
+/// questions.
 fn of_replicates(ratios: [f64; 4], times: usize) -> String {
     let mut plan = plan();
     let asked = asked("ext4");

@@ -1,4 +1,4 @@
-//! Response time over load on a made-up limit: the knee, the queue that grows, and what is said.
+//! Response time over load on a made-up limit: the knee, the queue that grows, and the text.
 
 use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_plan::study::{Extent, MeasuringOverrides, StudyPlan, StudySpec, shipped_text};
@@ -114,7 +114,7 @@ fn evidence_of_a_response_ends_in_its_unit() {
     assert_eq!(finding.evidence["at_110_percent_response_p99_us"], 400_000.0);
 }
 
-/// A replicate of 10,000 requests whose latencies lie where `us` says.
+/// A replicate of 10,000 requests whose latencies are given by `us`.
 fn with_histogram(plan: &StudyPlan, number: u32, us: impl Fn(u64) -> u64) -> Event {
     let Event::Replicate(mut replicate) = replicate(plan, 0, number) else { unreachable!() };
     let op = replicate.streams[0].ops.iter_mut().next().map(|(_, op)| op).unwrap();

@@ -42,7 +42,7 @@ pub(super) struct Bench<'a, W: Platform> {
     root: Root,
     pub conditions: ConditionState,
     pub volumes: Vec<(MountedVolume, Vec<ChangeId>)>,
-    /// What the kernel took otherwise than asked, said once each.
+    /// What the kernel took otherwise than requested, reported once each.
     said: BTreeMap<String, ()>,
 }
 
@@ -118,7 +118,7 @@ impl<'a, W: Platform> Bench<'a, W> {
         self.pipeline.store(Event::Changed(ChangeRecord { text, asked, took }))
     }
 
-    /// The first raw volume over a file and its bytes, for asking what the loop device can do.
+    /// The first raw volume over a file and its bytes, for measuring what the loop device can do.
     pub(super) fn raw_place(&self) -> Option<(PathBuf, u64)> {
         let raw = |(volume, _): &&(MountedVolume, Vec<ChangeId>)| {
             let asked = &volume.layout.volume;
@@ -128,7 +128,7 @@ impl<'a, W: Platform> Bench<'a, W> {
         found.map(|(volume, _)| (volume.places[0].clone(), volume.layout.member_bytes))
     }
 
-    /// Puts conditions in place on a cell's volume, and looks at it from now on.
+    /// Puts conditions in place on a cell's volume, and observes it from now on.
     pub(super) fn switch(&mut self, cell: &Cell, wanted: &Conditions) -> Result<(), StudyError> {
         let at = self.volume_of(cell);
         let devices = self.volumes[at].0.layout.devices();

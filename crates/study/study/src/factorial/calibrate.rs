@@ -1,4 +1,4 @@
-//! Asks the loop device, and a file beside its backing file, what each can do at most.
+//! Measures what the loop device, and a file next to its backing file, can do at most.
 //!
 //! Invariant: the two take turns at the same work. A study that goes on uses what its first part
 //! measured.
@@ -63,7 +63,7 @@ fn measure<W: Platform>(
     Ok(found)
 }
 
-/// Files to be asked, with what to observe meanwhile.
+/// Files to be measured, with what to observe meanwhile.
 struct Side {
     files: FileSet,
     scope: Scope,

@@ -1,8 +1,8 @@
 //! What a loop device and the file below it can do at most, and the verdict that follows.
 //!
-//! Invariant: `loop_limited` says that a figure lies at the loop device's own ceiling while the
-//! file below it, asked directly, can do more: then the loop device was measured, not what lies on
-//! it.
+//! Invariant: `loop_limited` means that a figure lies at the loop device's own ceiling while the
+//! file below it, measured directly, can do more: then the loop device was measured, not what lies
+//! on it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::pace::total_iops;
 
 /// Block of the ceiling points in a plan.
 pub(super) const BLOCK: &str = "ceiling";
-/// Bytes of the file that both are asked for.
+/// Bytes of the file for both.
 pub(super) const BYTES: u64 = 512 << 20;
 /// Replicates of each, alternating.
 pub(super) const REPLICATES: u32 = 3;
@@ -26,14 +26,14 @@ const AT_CEILING: f64 = 0.9;
 /// How much more the file below must do for the loop device to be the bound.
 const BELOW_DOES_MORE: f64 = 1.1;
 
-/// A pair of points: the same load on the loop device and on a file beside its backing file.
+/// A pair of points: the same load on the loop device and on a file next to its backing file.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     block_bytes: u32,
     writes: bool,
     /// On the loop device.
     pub on_loop: Point,
-    /// On a file beside the backing file.
+    /// On a file next to the backing file.
     pub below: Point,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn pairs(plan: &StudyPlan, device: &Path, dir: &Path, bytes: u64) -> 
                 block_bytes,
                 writes,
                 on_loop: on("loop", "the loop device", device),
-                below: on("below", "a file beside the backing file", dir),
+                below: on("below", "a file next to the backing file", dir),
             });
         }
     }

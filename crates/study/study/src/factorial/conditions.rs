@@ -49,7 +49,7 @@ impl Group {
     }
 }
 
-/// Every change that a cell's conditions ask for on the devices of its volume.
+/// Every change that a cell's conditions require on the devices of its volume.
 pub(super) fn changes(
     wanted: &Conditions,
     devices: &[DeviceRef],

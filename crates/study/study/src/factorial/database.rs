@@ -1,7 +1,8 @@
 //! Databases that points of a study run transactions on.
 //!
-//! Purpose: what a study needs of databases, and the warm-up before a window. This file knows no
-//! database. Invariant: a window begins with the redo gone round, or says that it has not.
+//! Purpose: what a study needs of databases, and the warm-up before a window. This file names no
+//! database. Invariant: a window begins with the redo gone round, or is marked as one where it has
+//! not.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,8 +32,8 @@ pub trait Databases<W: Platform> {
     /// used as the last load left them. `progress` gets what is being done.
     ///
     /// # Errors
-    /// [`StudyError::NotHere`] where there is no such database or it has no such setting; what the
-    /// database said; `stop` was set.
+    /// [`StudyError::NotHere`] where there is no such database or it has no such setting; an error
+    /// of the database; `stop` was set.
     fn open(
         &mut self,
         session: &mut Session<W>,
@@ -54,7 +55,7 @@ pub trait Databases<W: Platform> {
 pub struct DatabasePlace {
     /// The directory of its data.
     pub data: PathBuf,
-    /// That of its redo, where that has a volume of its own.
+    /// The directory of its redo, where that has a volume of its own.
     pub redo: Option<PathBuf>,
 }
 
@@ -88,17 +89,17 @@ pub trait StudiedDatabase<W: Platform> {
     /// The transactions of a load.
     ///
     /// # Errors
-    /// What the database said.
+    /// An error of the database.
     fn source(&self, load: &TransactionSpec)
     -> Result<Box<dyn TransactionSource + '_>, StudyError>;
 
-    /// What a database said that has ended by itself; nothing while it runs.
+    /// The last output of a database that has ended by itself; nothing while it runs.
     fn last_words(&self, session: &Session<W>) -> Option<String>;
 
     /// Closes it, with everything written that has to be.
     ///
     /// # Errors
-    /// What the database said.
+    /// An error of the database.
     fn close(self: Box<Self>) -> Result<(), StudyError>;
 }
 

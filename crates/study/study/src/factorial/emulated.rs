@@ -85,7 +85,7 @@ impl Watcher for DiskProbe {
     }
 }
 
-/// What came between two looks at a disk.
+/// The difference between two readings of a disk's counters.
 fn between(before: &DiskStats, after: &DiskStats) -> EmulatedDisk {
     let in_order =
         |stats: &DiskStats| (stats.in_order * (stats.reads + stats.writes) as f64).round() as u64;

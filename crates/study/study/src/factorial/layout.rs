@@ -40,7 +40,7 @@ pub struct Member {
 /// A volume as it will be made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VolumeLayout {
-    /// What the cells asked for.
+    /// What the cells require.
     pub volume: Volume,
     /// Short name, unique in the study: `ext4`, `xfs_2`.
     pub name: String,
@@ -180,8 +180,8 @@ fn volume(
     })
 }
 
-/// Bytes of files. Every set that stays is there at the same time; of those that are used up, the
-/// largest one.
+/// Bytes of files. Every set that stays is there at the same time; of sets that are used up, only
+/// the largest.
 fn filled(cells: &[&Cell], volume: &Volume) -> u64 {
     let shapes: BTreeSet<SetShape> =
         cells.iter().flat_map(|cell| cell.on_files()).map(SetShape::of).collect();

@@ -2,7 +2,7 @@
 //! further replicates, and whether one more fits.
 //!
 //! Invariant: a budget is kept by dropping replicates, never points. Pure: it is given the time.
-//! How long a window is, the plan's [`pacing`](iostrata_plan::study::pacing) says.
+//! The plan's [`pacing`](iostrata_plan::study::pacing) sets how long a window is.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -144,7 +144,7 @@ fn shuffle<T>(items: &mut [T], random: &mut Random) {
 // A cell as a point: the workload on its volume, and the figure it is measured for.
 
 /// The point of a cell on a place, measured for `window`: windows of one length are comparable, and
-/// a study takes as long as it says.
+/// a study takes as long as announced.
 pub(super) fn point(cell: &Cell, place: &Path, window: Duration) -> Point {
     let mut spec = cell.workload.clone();
     spec.path = place.to_owned();

@@ -2,8 +2,8 @@
 //! and what of a volume is observed and traced.
 //!
 //! Invariant: the profile runs in measured windows, because it costs next to nothing; tracing and
-//! the waits of threads have a pass apart. What is not possible here is said once, with the fix,
-//! and the study goes on without it.
+//! the waits of threads have a pass apart. What is not possible here is reported once, with the
+//! fix, and the study goes on without it.
 
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,7 @@ pub(super) struct TracedPass {
 }
 
 impl Probes {
-    /// Opens the profiler of measured windows, if one is asked for and this machine allows it.
+    /// Opens the profiler of measured windows, if one is requested and this machine allows it.
     pub(super) fn open(profile_hz: u32) -> (Self, Vec<Unavailable>) {
         let mut missing = Vec::new();
         let mut probes = Self::default();
@@ -268,8 +268,7 @@ pub(super) struct PathScope {
 }
 
 impl PathScope {
-    /// Looks at every place, as things stand now: limits belong to the group that this process is
-    /// in.
+    /// Observes every place, as it is now: limits belong to the group that this process is in.
     pub(super) fn of(root: &Root, places: &[PathBuf]) -> Result<Self, StudyError> {
         let mut scope = Self::default();
         for place in places {

@@ -106,7 +106,7 @@ impl<W: Platform> Rounds<'_, W> {
         Ok(())
     }
 
-    /// Makes the volumes of a batch; the cells of those that cannot be made are left out.
+    /// Makes the volumes of a batch; the cells of volumes that cannot be made are left out.
     fn make(&mut self, batch: &[VolumeLayout]) -> Result<Vec<usize>, StudyError> {
         let mut cells = Vec::new();
         for layout in batch {
@@ -218,9 +218,9 @@ impl<W: Platform> Rounds<'_, W> {
         cells.iter().filter(|cell| is_on_server(&self.task.plan.cells[**cell])).count()
     }
 
-    /// Every cell once per round, as many rounds as the plan says, and once more where the
-    /// hypervisor took the window. Gives the length of the windows as it was at the end: every
-    /// round makes up for what the one before took outside its windows.
+    /// Every cell once per round, as many rounds as planned, and once more where the hypervisor
+    /// took the window. Returns the length of the windows as it was at the end: every round makes
+    /// up for what the one before took outside its windows.
     fn rounds(
         &mut self,
         cells: &[usize],
@@ -351,7 +351,7 @@ impl<W: Platform> Rounds<'_, W> {
                 let is_first = self.cost_s == 0.0;
                 self.cost_s = if is_first { took_s } else { 0.9 * self.cost_s + 0.1 * took_s };
                 let beside_s = took_s - window.as_secs_f64();
-                // Few points say as much in a round as many do in a part of one.
+                // A round of few points weighs as much as a part of a round of many.
                 let weight = (1.0 / self.task.plan.cells.len() as f64).max(0.05);
                 self.overhead_s = (1.0 - weight) * self.overhead_s + weight * beside_s;
                 self.standings[index].add(figure, is_lost);

@@ -3,7 +3,7 @@
 //!
 //! Invariant: the second load runs from before the warm-up of the measured one to after its window,
 //! and what is reported of it is of that window; readers read while that window is open, and no
-//! longer. It knows no database.
+//! longer. It names no database.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,7 +114,7 @@ impl WindowObserver for Begin<'_> {
     fn closed(&mut self) {}
 }
 
-/// Looks at the second when the window of the first opens and closes.
+/// Samples the second when the window of the first opens and closes.
 struct SecondWatch<'a> {
     used: UseWatch<'a>,
     opened: Option<Instant>,

@@ -24,7 +24,7 @@ use super::second::{Readers, Second};
 use crate::sampling::UseWatch;
 use crate::{Measurement, Sampling, StudyError, Watcher};
 
-/// Where data lies, of the members of a volume, and redo that is not beside it.
+/// Where data lies, of the members of a volume, and redo that does not lie with it.
 const DATA_MEMBER: usize = 0;
 const REDO_MEMBER: usize = 1;
 
@@ -108,7 +108,7 @@ impl<W: Platform> Bench<'_, W> {
         Ok(Some(TakenReplicate { figure, is_lost, took_s: started.elapsed().as_secs_f64() }))
     }
 
-    /// Tells a database that the conditions of its point hold.
+    /// Begins the conditions of a point for its database.
     fn begin_in_group(
         &mut self,
         database: &mut dyn StudiedDatabase<W>,
@@ -162,7 +162,7 @@ impl<W: Platform> Bench<'_, W> {
     }
 
     /// A directory of databases on a member of a volume; made, through the journal, when first
-    /// asked for, and removed with the volume.
+    /// needed, and removed with the volume.
     fn database_directory(
         &mut self,
         volume: usize,
@@ -291,12 +291,12 @@ fn has_redo_volume(load: &TransactionSpec) -> bool {
 }
 
 /// The rate of a window as one sample: its seconds hang together by the round of the redo, so that
-/// only other windows say how far it is to be trusted.
+/// only other windows show how far it is to be trusted.
 fn one_sample(rate: Measured) -> Measured {
     Measured::without_interval(rate.value, 1, rate.verdicts)
 }
 
-/// What has to be said of a window that began too early.
+/// The note on a window that began too early.
 fn not_round(warmed: &WarmedUp) -> Option<String> {
     let too_early = warmed.makes_redo && !warmed.went_round;
     too_early.then(|| {

@@ -105,7 +105,7 @@ impl MountedVolume {
         self.files.filled_bytes()
     }
 
-    /// The files of a workload, made when first asked for.
+    /// The files of a workload, made when first needed.
     pub(super) fn files(
         &mut self,
         workload: &IoSpec,

@@ -36,7 +36,7 @@ pub(super) enum Part {
     Commits,
     Database,
     Sustained,
-    /// Overwrites before everything else, where they are asked for.
+    /// Overwrites before everything else, where they are requested.
     Precondition,
     /// Of a database, where one is named; planned by its own rounds.
     Transactions,
@@ -528,7 +528,7 @@ fn sustained(shape: &Shape, write_bytes_max: u64) -> Vec<Block> {
     let millis = SUSTAINED.as_millis() as u64;
     let mut spec = with_depth(spec(shape, Mix::Write, shape.deep_api, millis), SUSTAINED_DEPTH);
     spec.point_time = shape.lasting.unwrap_or(SUSTAINED.mul_f64(shape.time_factor));
-    // Steadiness is what is asked: it never stops early because it is precise enough.
+    // Steadiness is the question: it never stops early because it is precise enough.
     spec.runtime = Some(spec.point_time);
     spec.write_bytes_max = Some(write_bytes_max);
     let title =
@@ -540,8 +540,8 @@ fn sustained(shape: &Shape, write_bytes_max: u64) -> Vec<Block> {
 
 // The database-shaped load: redo, page writes with their doublewrite, and readers at once.
 //
-// Levels rise in pages flushed per second; what commits and reads then take says how much flushing
-// the storage carries beside them.
+// Levels rise in pages flushed per second; what commits and reads then take shows how much flushing
+// the storage carries in addition.
 
 /// Levels, as shares of the page rate that the storage takes when it does nothing else.
 const LEVELS: [f64; 6] = [0.0, 0.1, 0.2, 0.35, 0.5, 0.7];
@@ -551,7 +551,7 @@ const PAGES_PER_S_MAX: f64 = 30_000.0;
 /// flush is not the limit by itself, and enough on a fast one for a high percentile.
 const COMMIT_SHARE: f64 = 0.4;
 const COMMITS_PER_S: [f64; 2] = [10.0, 400.0];
-/// Share of the read rate at depth 8 that the readers ask for.
+/// Share of the read rate at depth 8 that the readers request.
 const READ_SHARE: f64 = 0.1;
 const READS_PER_S_MAX: f64 = 4_000.0;
 const READERS: u32 = 4;

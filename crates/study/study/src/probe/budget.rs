@@ -1,4 +1,4 @@
-//! What a probe is asked for, how much it will write and how long it will take, before it begins.
+//! The options of a probe, how much it will write and how long it will take, before it begins.
 //!
 //! Invariant: the announced figures are upper bounds; shares add up to the whole.
 
@@ -11,9 +11,9 @@ use iostrata_run::host::PathFacts;
 use iostrata_stats::units::{Size, bytes};
 use thiserror::Error;
 
-// What a probe is asked for, and what the directory allows of it.
+// The options of a probe, and what the directory allows of them.
 
-/// What the user asked for.
+/// The user's options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbeOptions {
     /// The directory.
@@ -83,7 +83,7 @@ pub struct Shape {
     pub point_time_max: Duration,
     /// Relative half-width at which a point may stop.
     pub precision: f64,
-    /// How long the sustained writes last, where that was asked for.
+    /// How long the sustained writes last, where that was given.
     pub lasting: Option<Duration>,
 }
 
@@ -91,7 +91,7 @@ pub struct Shape {
 pub const PAGE_BYTES: u32 = 16 << 10;
 
 const MIB: u64 = 1 << 20;
-/// Bytes of the file that reads go to, where nothing is asked for.
+/// Bytes of the file that reads go to, where no size is given.
 const READ_BYTES: u64 = 1024 * MIB;
 /// Bytes of each set that writes go to.
 const WRITE_BYTES: u64 = 256 * MIB;
@@ -112,7 +112,7 @@ const RESERVE: f64 = 0.15;
 /// What the sustained point may write of the budget.
 const SUSTAINED_SHARE: f64 = 0.15;
 const SUSTAINED_BYTES_MAX: u64 = 4096 * MIB;
-/// The same where writes are to last for a time that was asked for.
+/// The same where writes are to last for a given time.
 const LASTING_SHARE: f64 = 0.5;
 /// How long sustained writes last by themselves, at factor 1.
 pub(super) const SUSTAINED: Duration = Duration::from_secs(12);
@@ -131,7 +131,7 @@ const TOP_SHARE: f64 = 0.4;
 /// Why a probe cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TooSmall {
-    /// What was asked for is.
+    /// The options are.
     #[error("{0}")]
     Asked(String),
     /// The room in the directory is.
@@ -162,7 +162,7 @@ pub struct Announcement {
     pub sustained_write_bytes_max: u64,
     /// What the sustained point lasts longer than it does by itself.
     pub lasting_more: Duration,
-    /// Bytes that overwriting the files first may write; 0 where it was not asked for.
+    /// Bytes that overwriting the files first may write; 0 where it was not requested.
     pub precondition_bytes_max: u64,
     /// How long that may take.
     pub precondition_time_max: Duration,
@@ -266,7 +266,7 @@ fn announce_top(options: &ProbeOptions) -> Announcement {
     }
 }
 
-/// The sets beside a read set.
+/// The sets in addition to a read set.
 struct Sets {
     write_bytes: u64,
     log_bytes: u64,
@@ -285,7 +285,7 @@ impl Sets {
     }
 }
 
-/// The read set: what was asked for, or what the free space and the budget allow.
+/// The read set: the given size, or what the free space and the budget allow.
 fn read_bytes(options: &ProbeOptions, free_bytes: Option<u64>) -> Result<u64, TooSmall> {
     let free_bytes = free_bytes.unwrap_or(u64::MAX);
     if let Some(asked) = options.size_bytes {

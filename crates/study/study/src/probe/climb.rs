@@ -236,11 +236,11 @@ impl Probe<'_> {
     }
 }
 
-// The top rungs of a probe: transactions on a database, beside the syncs of the storage below.
+// The top rungs of a probe: transactions on a database, with the syncs of the storage below.
 //
-// Invariants: a round measures the disk and the database one after the other, so that what the
-// disk would allow and what is reached are of the same moment; rounds reverse their order. This
-// file knows no database: the caller gives the transactions.
+// Invariants: a round measures the disk and the database one after the other, so that what the disk
+// would allow and what is reached are of the same moment; rounds reverse their order. This file
+// names no database: the caller gives the transactions.
 
 /// A rung of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -192,7 +192,7 @@ fn what_is_written_first_and_for_longer_is_announced_and_bounded() {
         + 106 * longer.point_write_bytes_max;
     assert!(all <= longer.written_bytes_max, "{longer:?}");
     assert!(longer.sustained_write_bytes_max > usual.sustained_write_bytes_max);
-    // What is asked for in all bounds both.
+    // The time for the whole bounds both.
     let short = of(true, Some(60), Some(200));
     assert_eq!(short.time_max, Duration::from_secs(200));
     assert!(short.usual_time() >= Duration::from_secs(70), "{short:?}");

@@ -129,7 +129,8 @@ fn try_api(
 // Filling files within the time of a probe.
 //
 // Invariant: filling counts in the budget. A read set that would take too long is given up early
-// and made smaller; where even the smallest takes too long, that is said and nothing is measured.
+// and made smaller; where even the smallest takes too long, that is reported and nothing is
+// measured.
 
 const MIB: u64 = 1 << 20;
 /// Share of the whole time in which the read set must be filled.
@@ -163,7 +164,7 @@ enum ReadSet {
     },
 }
 
-/// Fills the read set, smaller than asked for where that would take too long.
+/// Fills the read set, smaller than requested where that would take too long.
 ///
 /// # Errors
 /// As the file set's, `Stopped` after a signal included.
@@ -231,7 +232,7 @@ pub(super) struct Pace<'a> {
 }
 
 impl<'a> Pace<'a> {
-    /// Filling that may be given up early, when the rate so far says that it will take too long.
+    /// Filling that may be given up early, when it will take too long at the rate so far.
     fn new(allowed: Duration, clock: Clock<'a>, interrupted: &'a AtomicBool) -> Self {
         Self { predicts: true, ..Self::until(allowed, clock, interrupted) }
     }

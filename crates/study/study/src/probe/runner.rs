@@ -27,7 +27,7 @@ use crate::{Pipeline, StudyError};
 const CONFIRM_SHARE: f64 = 0.15;
 /// What is kept of it for what the last parts may bring.
 const CONFIRM_SHARE_END: f64 = 0.04;
-/// Points are never cut shorter than this for want of time: the last ones are left out instead.
+/// Points are never cut shorter than this for lack of time: the last ones are left out instead.
 const MIN_TIME_FACTOR: f64 = 0.05;
 /// Replicates that confirm or clear a suspicion.
 const CONFIRMATIONS: u32 = 4;
@@ -48,9 +48,9 @@ pub(super) struct Probe<'a> {
     pub fill_bytes_per_s: f64,
     /// How long overwriting the files took.
     pub precondition_s: f64,
-    /// What the kernel says since the probe began.
+    /// The kernel log since the probe began.
     pub kernel_log: KernelLog,
-    /// Whether the storage failed: nothing more is asked of it.
+    /// Whether the storage failed: it gets no more requests.
     pub is_broken: bool,
 }
 

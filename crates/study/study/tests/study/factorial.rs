@@ -17,7 +17,7 @@ use iostrata_study::factorial::{
 };
 use iostrata_study::{Listener, StudyError};
 
-/// Keeps nothing and counts what is stored; it can ask for an end after so many replicates.
+/// Keeps nothing and counts what is stored; it can request an end after so many replicates.
 struct Keeper<'a> {
     stored: usize,
     stop_after: usize,

@@ -1,7 +1,7 @@
 //! What a store must hold: the states after each change, in the order of commit.
 //!
 //! Invariant: `digests[k]` stands for the state after the first `k` changes; a store is right when
-//! its digest is that of some `k` not below the last change that was acknowledged.
+//! its digest is the digest of some `k` not below the last change that was acknowledged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hasher};

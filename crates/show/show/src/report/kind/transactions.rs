@@ -461,7 +461,7 @@ pub(super) fn over_time(run: &TransactionDocument) -> Option<Blocks> {
         let plot = Plot::Lines(Lines { scale: Scale::Linear, ..lines });
         body.chart(Chart::new("time-transactions", "", plot).says(
             "Completed transactions per second. A stall of flushing or of the redo log is a hole \
-             in this line, whatever the mean says.",
+             in this line, whatever the mean is.",
         ));
     }
     if run.stability.is_some() && run.steadiness().is_none() {

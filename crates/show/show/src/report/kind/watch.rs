@@ -139,7 +139,7 @@ fn tuned(figures: &[TunedFigure]) -> Blocks {
         .numbers("with its own settings", |one| side(&one.untuned, &one.unit));
     let mut body = Blocks::new();
     body.table(On::ALL, table);
-    body.say("Only times under a like load stand beside each other.");
+    body.say("Only times under a similar load are compared.");
     body
 }
 
@@ -160,7 +160,7 @@ fn stalls(watched: &WatchDocument) -> Blocks {
     body.table(On::ALL, table);
     snapshots(watched, &mut body);
     if watched.stalls.iter().any(|stall| stall.cause == StallCause::Unknown) {
-        body.say("Where the cause is unknown, nothing that the target tells explains the stall.");
+        body.say("Where the cause is unknown, nothing that the target reports explains the stall.");
     }
     body
 }
@@ -200,7 +200,7 @@ fn snapshot_facts(one: &StallSnapshot) -> Vec<(String, String)> {
         (format!("connection {} waits", one.waiting), text)
     };
     let line = |line: &String| ("monitor".to_owned(), line.clone());
-    let missing = |line: &String| ("not told".to_owned(), line.clone());
+    let missing = |line: &String| ("not reported".to_owned(), line.clone());
     let sessions = one.sessions.iter().map(state);
     let waits = one.lock_waits.iter().map(wait);
     let monitor = one.monitor.iter().map(line);
@@ -265,7 +265,7 @@ fn target(watched: &WatchDocument) -> Blocks {
     let SamplerCost { samples, failed, sample_us_max, .. } = watched.sampler;
     if samples > 0 {
         body.say(format!(
-            "The target was asked {}; the longest answer took {}.",
+            "The target was sampled {}; the longest sample took {}.",
             iostrata_stats::units::times(samples),
             words::value(sample_us_max, "us")
         ));
@@ -274,7 +274,7 @@ fn target(watched: &WatchDocument) -> Blocks {
         body.note(format!("It did not answer {}.", iostrata_stats::units::times(failed)));
     }
     if !watched.target.missing.is_empty() {
-        body.title(On::FILES, "What it does not tell");
+        body.title(On::FILES, "What it does not report");
         let missing = watched.target.missing.iter().map(|one| one.as_str().into()).collect();
         body.add(On::FILES, Block::List(missing));
     }

@@ -106,7 +106,7 @@ fn marks(sample: &WatchSample, look: Look) -> Vec<Mark> {
 fn gauge(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
     let look = paper.look;
     let Some(pct) = sample.checkpoint_age_pct.filter(|pct| pct.is_finite()) else {
-        let text = "no gauge: no checkpoint age with its limit is told";
+        let text = "no gauge: no checkpoint age with its limit is known";
         paper.write_within(at.x, at.y, at.width, Line::styled(text, look.absent()));
         return;
     };

@@ -141,7 +141,7 @@ const HELP_FIGURES: &[(&str, &str)] = &[
     ("limit, quota", "use of a control group's limit; time held back by a quota"),
     ("stolen", "share of processor time that the hypervisor gave to others"),
     ("stall", "a second below half the median rate of the last minute"),
-    ("!, n/a", "above bars: a stall; the target does not tell it"),
+    ("!, n/a", "above bars: a stall; not reported by the target"),
 ];
 
 const HELP_NAME: usize = 16;
@@ -159,7 +159,7 @@ pub(crate) fn help(paper: &mut Paper<'_>, view: &View) {
     let keys = KEYS.iter().filter(|key| !key.several || view.has_several());
     lines.extend(keys.map(|key| explained(key.keys, key.long)));
     let missing = view.one().map(|course| course.target.missing.as_slice()).unwrap_or_default();
-    lines.extend(missing.iter().map(|text| explained("not told", text)));
+    lines.extend(missing.iter().map(|text| explained("missing", text)));
     lines.extend(HELP_FIGURES.iter().map(|(name, text)| explained(name, text)));
     for (row, line) in (2..height.saturating_sub(1)).zip(lines) {
         let at = Rect::new(0, row, width, 1);

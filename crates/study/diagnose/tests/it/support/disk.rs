@@ -36,7 +36,7 @@ pub struct Disk {
     pub writes_iops: Option<f64>,
     /// Most bytes per second that the volume takes.
     pub volume_bytes_per_s: Option<f64>,
-    /// Most page writes per second beside commits and reads.
+    /// Most page writes per second in addition to commits and reads.
     pub pages_per_s_max: f64,
     /// Factor on the rate of single points.
     pub factor: BTreeMap<&'static str, f64>,

@@ -1,6 +1,6 @@
 //! A made-up storage whose every figure is known, and the event log that probing it would leave.
 //!
-//! Purpose: inject one defect at a time and see what is said. Invariant: the same disk and seed
+//! Purpose: inject one defect at a time and see what is reported. Invariant: the same disk and seed
 //! always give the same log. The runner's part is played faithfully: suspicions are logged, their
 //! confirming points measured again with new noise.
 

@@ -26,7 +26,7 @@ pub(super) fn answers(study: &StudyDocument) -> Option<Blocks> {
     };
     let is_contrast = |one: &&StudyAnswer| one.ratio.is_some() || one.difference.is_some();
     let mut table = Table::of(study.answers.iter().filter(is_contrast))
-        .words("It asks", |answer| text(&answer.asks).tip(&answer.text));
+        .words("Question", |answer| text(&answer.asks).tip(&answer.text));
     if study.answers.iter().any(|answer| answer.ratio.is_some()) {
         table = table.numbers("Ratio", |answer| answer.ratio.map_or_else(empty, ratio));
     }

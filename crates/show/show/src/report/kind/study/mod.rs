@@ -47,7 +47,7 @@ pub(super) fn report(view: &RunView<'_>, on: On) -> Option<(Head, Report)> {
     report.strip = vec![largest(study), along(study), how_sure(study)];
     let sets = all_panels(study);
     report.add("answer", "The answer in pictures", picture::section(study));
-    report.add("stability", "Stability beside speed", stability::section(study));
+    report.add("stability", "Stability and speed", stability::section(study));
     report.add("response", "Response time over load", then::response(study));
     report.add("then", "Then and now", then::section(study));
     report.add("answers", "What the answers rest on", effects::answers(study));
@@ -69,7 +69,7 @@ pub(super) fn report(view: &RunView<'_>, on: On) -> Option<(Head, Report)> {
         report.add("point", "Inside a point", one_point());
     }
     if study.points.iter().filter(|point| closely::has_evidence(point)).count() > 1 {
-        report.add("beside", "Two points beside each other", two_points());
+        report.add("beside", "Two points side by side", two_points());
     }
     report.add("points", "Every point", points::section(study));
     report.add("latencies", "Latencies", points::latencies(study));
@@ -186,7 +186,7 @@ fn largest(study: &StudyDocument) -> Card {
         ),
         None if !study.interactions.is_empty() => (
             "It depends".to_owned(),
-            Text::from("No factor makes the same difference everywhere. What it depends on is said beside ")
+            Text::from("No factor makes the same difference everywhere. What it depends on is stated with ")
                 .with(link("effects", "each effect"))
                 .plain("."),
         ),
@@ -194,7 +194,7 @@ fn largest(study: &StudyDocument) -> Card {
             "Undecided".to_owned(),
             Text::from(
                 "The replicates differ too much to tell one factor from none. How large a \
-                 difference could be is said beside ",
+                 difference could be is stated with ",
             )
             .with(link("effects", "each effect"))
             .plain("."),
@@ -202,7 +202,7 @@ fn largest(study: &StudyDocument) -> Card {
         None => (
             "No measurable difference".to_owned(),
             Text::from(
-                "No factor makes one, all else equal. How large one could still be is said beside ",
+                "No factor makes one, all else equal. How large one could still be is stated with ",
             )
             .with(link("effects", "each effect"))
             .plain("."),
@@ -307,7 +307,7 @@ fn method(view: &RunView<'_>, study: &StudyDocument) -> Blocks {
         fact("Time taken", words::value(study.duration_s, "s")),
         fact("At a fixed 60 s per point", words::value(study.fixed_minute_s, "s")),
         fact("Points", study.points.len().to_string()),
-        fact("Precision asked for", format!("\u{b1} {}", percent(study.precision * 100.0))),
+        fact("Requested precision", format!("\u{b1} {}", percent(study.precision * 100.0))),
         fact("Points that reached it", percent(study.precise_pct)),
         fact("Replicates dropped for the budget", study.replicates_dropped.to_string()),
         fact("Written", words::value(study.bytes_written as f64, "bytes")),

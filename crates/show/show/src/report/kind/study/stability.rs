@@ -62,7 +62,7 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
     }
     body.table(On::ALL, speed(&naming, &all));
     body.add(On::PAGE, Block::Panels(over_time(&naming, &all, "rate")));
-    body.title(On::FILES, "What the load asks of the storage");
+    body.title(On::FILES, "What the load demands of the storage");
     body.table(On::FILES, asked(&naming, &all));
     Some(body)
 }
@@ -130,7 +130,7 @@ fn asked(naming: &Naming<'_>, all: &[Item<'_>]) -> Table {
         ("Redo volume, writes", ThenMetric::RedoDeviceWritesPerS),
         ("Its KiB", ThenMetric::RedoDeviceKibPerS),
         ("Its flushes", ThenMetric::RedoDeviceFlushesPerS),
-        ("Written for want of redo", ThenMetric::FlushedForRedoPct),
+        ("Written for lack of redo", ThenMetric::FlushedForRedoPct),
         ("Stalls", ThenMetric::StallsPerMin),
         ("Furious flushes", ThenMetric::FuriousFlushesPerMin),
         ("Age, mean", ThenMetric::CheckpointAgePct),
@@ -139,7 +139,7 @@ fn asked(naming: &Naming<'_>, all: &[Item<'_>]) -> Table {
         ("Second engine", ThenMetric::SecondTps),
         ("Its pages", ThenMetric::SecondPagesPerS),
         ("Of all pages", ThenMetric::SecondPagesPct),
-        ("Reads beside it", ThenMetric::ReaderIops),
+        ("Concurrent reads", ThenMetric::ReaderIops),
         ("Their latency", ThenMetric::ReaderLatencyMeanUs),
         ("99th percentile", ThenMetric::ReaderLatencyP99Us),
     ];
@@ -196,7 +196,7 @@ fn over_time(naming: &Naming<'_>, all: &[Item<'_>], name: &str) -> Panels {
     Panels { legend: Vec::new(), charts, has_switch: false }
 }
 
-/// The top of the scale of a chart: the highest of those that are alike, from the lowest top on. A
+/// The top of the scale of a chart: the highest of the similar ones, from the lowest top on. A
 /// target that did nothing at all is like any other.
 fn shared_top(tops: &[f64], of: usize) -> f64 {
     let mut rising: Vec<f64> = tops.iter().copied().filter(|top| *top > 0.0).collect();
