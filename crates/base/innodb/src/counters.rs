@@ -102,7 +102,7 @@ impl Counter {
     /// How many there are.
     pub const COUNT: usize = COUNTERS.len();
 
-    /// What the catalogue says of it.
+    /// Its row of the catalogue.
     #[must_use]
     pub fn row(self) -> &'static CounterRow {
         &COUNTERS[self as usize]
@@ -330,7 +330,7 @@ const fn table_hash() -> u64 {
     hash
 }
 
-/// What a status page says.
+/// The figures of a status page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusPage {
     /// Grows with every publication.

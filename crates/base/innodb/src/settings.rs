@@ -1,6 +1,6 @@
 //! Every setting of the engine's I/O path: typed fields and the catalogue that describes them.
 //!
-//! Purpose: set and ask by name, judge whether settings go together, and write and read the text
+//! Purpose: set and read by name, judge whether settings go together, and write and read the text
 //! that keeps them with the data, one `name = value` per line.
 
 mod catalogue;
@@ -37,7 +37,7 @@ fn plain(name: &str) -> String {
     name.strip_prefix("innodb_").map_or_else(|| name.clone(), str::to_owned)
 }
 
-// Setting, asking, and whether the settings go together.
+// Setting, reading, and whether the settings go together.
 
 /// Fewest frames that the pool works with: a change of the deepest tree pins this many at worst.
 pub const FRAMES_MIN: u64 = 64;

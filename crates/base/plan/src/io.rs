@@ -356,7 +356,7 @@ pub struct IoSpec {
     pub precision: f64,
     /// Bytes after which the point stops writing and ends.
     pub write_bytes_max: Option<u64>,
-    /// What job files can ask for beyond all that.
+    /// What job files can request beyond all that.
     #[serde(default, skip_serializing_if = "Variation::is_none")]
     pub variation: Variation,
 }

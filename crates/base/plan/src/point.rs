@@ -1,7 +1,7 @@
 //! A point: one thing to measure, with the words a reader needs to understand its figure.
 //!
-//! Invariant: a point says everything its measurement needs; two points with equal streams do equal
-//! work. It does not say when it is measured or how often: plans do.
+//! Invariant: a point holds everything its measurement needs; two points with equal streams do
+//! equal work. When and how often it is measured is part of a plan.
 
 use serde::{Deserialize, Serialize};
 

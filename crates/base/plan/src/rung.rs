@@ -21,7 +21,7 @@ pub const COMMITS_16: &str = "commits_16";
 /// TPC-C's transactions on 4 connections.
 pub const TPCC_4: &str = "tpcc_4";
 
-/// Overwrites before everything else, where they are asked for.
+/// Overwrites before everything else, where they are requested.
 pub const PRECONDITION: &str = "precondition";
 
 /// The rung of the storage that takes turns with these transactions, so that both are of the same

@@ -1,7 +1,7 @@
 //! A load of transactions: how many sessions, on which schedule, for how long.
 //!
-//! Invariants: it says everything that a driver needs beside what the transactions do; it names its
-//! target without secrets. It knows no statement and no table.
+//! Invariants: it holds everything that a driver needs apart from what the transactions do; it
+//! names its target without secrets. It has no statements and no tables.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

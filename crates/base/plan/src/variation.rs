@@ -1,7 +1,7 @@
-//! What a job file can ask of a stream beyond one even flow of equal requests.
+//! What a job file can request of a stream beyond one even flow of equal requests.
 //!
 //! Invariant: the default changes nothing, so that a plain workload never pays for what it does not
-//! use: the loop asks [`Variation::is_plain_order`] once, before it begins.
+//! use: the loop checks [`Variation::is_plain_order`] once, before it begins.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl BlockSizes {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Blocks {
-    /// All as the spec's `block_bytes` says.
+    /// All of the spec's `block_bytes`.
     #[default]
     Fixed,
     /// By direction; the spec's `block_bytes` is the smallest of all.
@@ -175,21 +175,21 @@ pub enum SteadyLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Steady {
-    /// What is looked at.
+    /// The figure that is checked.
     pub of: SteadyOf,
     /// How far it may be.
     pub limit: SteadyLimit,
     /// How long it must be so.
     pub duration: Duration,
-    /// Time before it is looked at.
+    /// Time before it is first checked.
     pub ramp: Duration,
-    /// Streams with the same number are looked at together, and end together; absent: the stream
-    /// by itself.
+    /// Streams with the same number are checked together, and end together; absent: the stream by
+    /// itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u32>,
 }
 
-/// What requests ask of their files in place of moving bytes.
+/// The call that requests make on their files in place of moving bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -207,7 +207,7 @@ pub enum FileCall {
 }
 
 impl FileCall {
-    /// Whether it is asked of a file by its name, once for all of it, and not of what is open.
+    /// Whether it takes the name of a file, once for all of it, and not an open descriptor.
     pub fn is_by_name(self) -> bool {
         matches!(self, Self::Create | Self::Stat | Self::Delete)
     }
@@ -242,8 +242,8 @@ pub enum MinimumRate {
     Requests(u64),
 }
 
-/// The rates that a job must reach or else ends, as fio has them: looked at from two seconds after
-/// its start on.
+/// The rates that a job must reach or else ends, as in fio: checked from two seconds after its
+/// start on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MinimumRates {
@@ -293,7 +293,7 @@ pub enum Distribution {
     Normal(f64),
 }
 
-/// How the contents of blocks are verified: each that is written says where and when, with a
+/// How the contents of blocks are verified: each that is written holds its offset and time, with a
 /// checksum over all of it, or is a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -307,7 +307,7 @@ pub struct Verify {
     /// The bytes of which every block is a repetition; empty: blocks have a seal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pattern: Vec<u8>,
-    /// Whether blocks are read back and not looked at.
+    /// Whether blocks are read back and not checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unchecked: bool,
 }
@@ -352,7 +352,7 @@ pub struct RequestLog {
 pub struct Variation {
     /// How large requests are.
     pub blocks: Blocks,
-    /// What requests ask of files in place of moving bytes; only with the sync API.
+    /// The call that requests make on files in place of moving bytes; only with the sync API.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<FileCall>,
     /// Sizes of a range are any number of bytes.
@@ -375,7 +375,7 @@ pub struct Variation {
     /// Zones that requests keep to, one behind the other; absent: the whole file is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strides: Option<Strides>,
-    /// How random offsets are distributed; absent: as the access says.
+    /// How random offsets are distributed; absent: as the access defines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distribution: Option<Distribution>,
     /// The first byte of each file that is used; `size_bytes` counts from it.

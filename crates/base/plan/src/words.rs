@@ -1,6 +1,6 @@
 //! Values that users name by words.
 //!
-//! Invariant: a word stands for one value of its set, and one name is the one that is shown.
+//! Invariant: a word stands for one value of its set, and exactly one of its names is shown.
 
 use crate::study::nearest::nearest;
 
@@ -23,7 +23,7 @@ pub struct Word<T: 'static> {
     pub name: &'static str,
     /// Other names that are taken.
     pub aliases: &'static [&'static str],
-    /// A line of help; empty where the name says it.
+    /// A line of help; empty where the name is enough.
     pub help: &'static str,
 }
 

@@ -32,8 +32,8 @@ pub struct ResourceUse {
 }
 
 impl ResourceUse {
-    /// What was used since an earlier moment. A counter that is lower than it was began anew: what
-    /// was used is unknown.
+    /// The use since an earlier moment. A counter that is lower than before was reset: the use is
+    /// unknown.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let less = |now: Option<f64>, then: Option<f64>| Some(now? - then?).filter(|of| *of >= 0.0);
@@ -121,7 +121,7 @@ pub struct BoundResource {
     pub per_txn: Option<f64>,
     /// The unit of `per_txn`.
     pub unit: String,
-    /// The rungs below that say how fast it is; empty for the processors.
+    /// The rungs below that measure its speed; empty for the processors.
     pub rungs: Vec<String>,
 }
 
@@ -143,7 +143,7 @@ pub struct TransactionBound {
     pub reached_pct: f64,
     /// Its 95 % interval.
     pub reached_pct_ci95: Option<Interval>,
-    /// Rounds behind it, or independent samples, as `basis` says.
+    /// Rounds behind it, or independent samples, according to `basis`.
     pub reached_pct_n: u64,
     /// `own_window` where each window was set against what its own devices and processors did,
     /// `paired_rounds` where the bound of each round was compared with what was reached in it,

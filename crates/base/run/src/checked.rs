@@ -1,5 +1,4 @@
-//! The border to every view: a figure that cannot be, or that says nothing, is not shown as
-//! measured.
+//! The border to every view: a figure that is impossible or meaningless is not shown as measured.
 //!
 //! Purpose: one check between what was measured and what anyone reads, whatever the form.
 //! Invariants: a document is checked when it is made and when it is read back, before it reaches
@@ -26,7 +25,7 @@ fn is_named(unknown: &[Unknown], name: &str) -> bool {
     unknown.iter().any(|one| one.name == name)
 }
 
-/// Names a figure that is refused, once, and says whether it may stay.
+/// Names a figure that is refused, once, and returns whether it may stay.
 fn stays(
     unknown: &mut Vec<Unknown>,
     FigureName { name, title, unit }: FigureName<'_>,
@@ -188,7 +187,7 @@ impl RunResult {
             Self::Transactions(document) => document.check(),
             // Virtual time has no noise and no window in which nothing happened; rows are counted.
             Self::SimulateQueue(_) | Self::SimulateFlush(_) | Self::Prepare(_) => {}
-            // What is watched is what the target says, moment by moment.
+            // Watched figures are the target's own, moment by moment.
             Self::Watch(_) => {}
         }
     }

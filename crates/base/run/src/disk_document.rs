@@ -1,7 +1,7 @@
 //! What `iostrata disk` prints with `--json`.
 //!
 //! Invariant: a device is named by its node at that moment; what a disk that does not answer cannot
-//! say is absent, never 0.
+//! report is absent, never 0.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct DiskStartDocument {
     /// Its block device: `/dev/loop3`.
     pub device: String,
-    /// The disk as it was asked for: `hdd-15k,queue=1`.
+    /// The disk as it was requested: `hdd-15k,queue=1`.
     pub model: String,
     /// Its size.
     pub size_bytes: u64,
@@ -33,7 +33,7 @@ pub struct DiskListDocument {
 pub struct DiskRow {
     /// Its block device: `/dev/loop3`.
     pub device: String,
-    /// The disk as it was asked for: `hdd-15k,queue=1`.
+    /// The disk as it was requested: `hdd-15k,queue=1`.
     pub model: String,
     /// Its size.
     pub size_bytes: u64,
@@ -65,7 +65,7 @@ pub struct DiskRow {
     pub in_order_pct: Option<f64>,
     /// Replies that were sent more than 100 us after the model's moment.
     pub late: Option<u64>,
-    /// Requests that failed because an error was asked for.
+    /// Requests that failed because an error was injected.
     pub errors_injected: Option<u64>,
     /// Bytes of done writes that a power cut could take now.
     pub unflushed_bytes: Option<u64>,

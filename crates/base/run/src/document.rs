@@ -19,7 +19,7 @@ pub struct IoOpDocument {
     pub ios: u64,
     /// `ios / duration_s`.
     pub iops: f64,
-    /// 95 % interval of the mean over this window. It says nothing about another time.
+    /// 95 % interval of the mean over this window. It does not hold for another time.
     pub iops_ci95: Option<Interval>,
     /// Independent samples behind it.
     pub iops_n: u64,
@@ -27,7 +27,7 @@ pub struct IoOpDocument {
     /// `iops_repeat_n` earlier runs of the same workload; absent in runs of older versions.
     #[serde(default)]
     pub iops_repeat_ci95: Option<Interval>,
-    /// Earlier runs on this host and path, of the last day and kept beside this one. With none the
+    /// Earlier runs on this host and path, of the last day and kept next to this one. With none the
     /// interval assumes a drift of 5 % and adds what moved within this window.
     #[serde(default)]
     pub iops_repeat_n: u64,
@@ -45,7 +45,7 @@ pub struct IoOpDocument {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IoDocument {
-    /// Each kind of operation that was asked for.
+    /// Each kind of operation that was requested.
     #[serde(flatten)]
     pub ops: PerKind<IoOpDocument>,
     /// Processor time of the workers in the measured window.
@@ -136,7 +136,7 @@ pub struct Loss {
     /// `paired_rungs`, `device_counters` where the lower rung is the device's own account, or
     /// `computed_bound` where it is what the lower rung would allow.
     pub basis: String,
-    /// What it says, in one sentence.
+    /// Its text, in one sentence.
     pub text: String,
 }
 
@@ -188,7 +188,7 @@ pub enum Risk {
     Wear,
     /// What a client has not committed: it is rolled back.
     Uncommitted,
-    /// Tables or volumes are made anew: time, room and a backup are needed.
+    /// Tables or volumes are rebuilt: time, space and a backup are needed.
     Rebuild,
     /// Memory that others may need: too much of it ends in swap or the OOM killer.
     Memory,
@@ -222,8 +222,8 @@ pub struct Advice {
     pub risk: Risk,
     /// How to take it back.
     pub undo: String,
-    /// What it is expected to change, by simulation; null where it is no setting that the model of
-    /// flushing knows, and outside of recordings.
+    /// What it is expected to change, by simulation; null where the model of flushing does not have
+    /// the setting, and outside of recordings.
     #[serde(default)]
     pub expected: Option<ExpectedEffect>,
 }

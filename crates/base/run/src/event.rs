@@ -100,7 +100,7 @@ pub struct DevicePause {
 pub struct ChangeRecord {
     /// What was done, in words.
     pub text: String,
-    /// The value asked for, where there was one.
+    /// The requested value, where there was one.
     pub asked: Option<String>,
     /// The value that the kernel really took, where it can be read back.
     pub took: Option<String>,
@@ -152,7 +152,7 @@ pub enum Event {
         /// The pauses in their order.
         pauses: Vec<DevicePause>,
     },
-    /// A system setting was changed for the run, or turned out differently than asked for.
+    /// A system setting was changed for the run, or has another value than requested.
     Changed(ChangeRecord),
     /// A target is watched or tuned from here on: what it is.
     Watching(Box<WatchTarget>),
@@ -162,7 +162,7 @@ pub enum Event {
         sample: Box<WatchSample>,
         /// The stall that goes on, or has just ended; a later one with the same start replaces it.
         stall: Option<TransactionStall>,
-        /// What went on when it began, where that was asked for with this sample.
+        /// The activity when it began, where it was queried with this sample.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         snapshot: Option<Box<StallSnapshot>>,
     },

@@ -1,8 +1,8 @@
 //! What advised settings are expected to change, by a model of flushing that was fitted to the
 //! recording.
 //!
-//! Invariant: fields may be added, never renamed. A figure that the model does not do as it was
-//! recorded is null, and the text says why.
+//! Invariant: fields may be added, never renamed. A figure that the model does not reproduce as
+//! recorded is null, and the text gives the reason.
 
 use std::collections::BTreeMap;
 

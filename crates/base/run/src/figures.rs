@@ -111,7 +111,7 @@ impl Series {
 pub struct StreamFigures {
     /// The stream's name in its point.
     pub name: String,
-    /// Each kind of operation that was asked for.
+    /// Each kind of operation that was requested.
     #[serde(flatten)]
     pub ops: PerKind<OpFigures>,
     /// Reads and writes together per second, with an interval of their own; absent when there was
@@ -174,13 +174,13 @@ pub struct TransactionFigures {
     /// Times below half the mean rate, each with its cause.
     #[serde(default)]
     pub stalls: Vec<TransactionStall>,
-    /// What asking the target for the causes cost.
+    /// The cost of querying the target for the causes.
     #[serde(default)]
     pub sampler: Option<SamplerCost>,
-    /// What the target used in the window, by its own counters; absent where it was not asked.
+    /// What the target used in the window, by its own counters; absent where it was not queried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<ResourceUse>,
-    /// What samples of the target say of the window; absent where none were taken.
+    /// The window by samples of the target; absent where none were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<TargetCourse>,
     /// What a second database on the same volume did meanwhile; absent where there was none.

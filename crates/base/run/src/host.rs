@@ -1,9 +1,9 @@
 //! What the host is and what it did: the facts and the evidence that travel in a run directory.
 //!
 //! Purpose: one vocabulary for the crate that observes the host and for everything that reads a run
-//! afterwards. Invariant: plain data; what the host does not say is absent, never zero.
-//! It reads nothing itself, and it holds nothing that identifies a machine's owner (no serial
-//! numbers, no passwords, no environment).
+//! afterwards. Invariant: plain data; what the host does not report is absent, never zero. It reads
+//! nothing itself, and it holds nothing that identifies a machine's owner (no serial numbers, no
+//! passwords, no environment).
 
 mod block_latency;
 mod counters;

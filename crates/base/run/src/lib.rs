@@ -1,9 +1,9 @@
 //! The run directory: the truth about a run, which every view is made from.
 //!
 //! Purpose: types, writer and reader of `run.json`, `events.jsonl`, histograms, series and
-//! `result.json`. Invariant: what a newer program writes says its version, and older versions stay
-//! readable. Safe to share: nothing in it is secret. It computes nothing but
-//! rates of samples that are watched, and prints nothing.
+//! `result.json`. Invariant: what a newer program writes has its version, and older versions stay
+//! readable. Safe to share: nothing in it is secret. It computes nothing but rates of samples that
+//! are watched, and prints nothing.
 
 mod bound;
 mod checked;

@@ -1,13 +1,13 @@
 //! What the length of a request queue does to a device, as a study's document holds it.
 //!
 //! Invariant: fields may be added, never renamed; lengths are those that the kernel took, not those
-//! that were asked for.
+//! that were requested.
 
 use iostrata_plan::study::LevelAt;
 use iostrata_stats::{Conclusion, Interval, Verdicts};
 use serde::{Deserialize, Serialize};
 
-/// A figure of the device beside the main one, as iostat counts it.
+/// A figure of the device in addition to the main one, as iostat counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

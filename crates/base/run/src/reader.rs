@@ -143,7 +143,7 @@ impl RunReader {
         Ok(&self.events[known..])
     }
 
-    /// Says what could not be read.
+    /// Notes what could not be read.
     fn note(&mut self) {
         self.notes.clear();
         if self.event_lines.is_torn {

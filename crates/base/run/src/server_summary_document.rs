@@ -1,7 +1,7 @@
 //! What `iostrata watch --summary` prints of a server.
 //!
-//! Invariant: what the server does not report is null. Counters are exact; what is a rate says over
-//! which seconds it was counted.
+//! Invariant: what the server does not report is null. Counters are exact; a rate has the seconds
+//! over which it was counted.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ pub struct ServerSummaryDocument {
     /// Deadlocks since the start.
     pub deadlocks: Option<u64>,
     /// Settings that are not defaults, with where they come from; null where the server does not
-    /// tell.
+    /// report it.
     pub settings: Option<Vec<SettingOrigin>>,
 }
 
@@ -96,7 +96,7 @@ pub struct PoolSummary {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConnectionSummary {
-    /// Now, with the one that asks.
+    /// Now, the querying one included.
     pub now: Option<u64>,
     /// The most at a time since the start.
     pub most: Option<u64>,

@@ -1,8 +1,7 @@
 //! What `iostrata simulate queue --json` prints and keeps as `result.json`.
 //!
 //! Invariant: fields may be added, never renamed; every figure is of virtual time and has its
-//! interval and count beside it; figures of the post are those that it prints, never read off a
-//! graph.
+//! interval and count; figures of the post are those that it prints, never read off a graph.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,7 +38,7 @@ impl fmt::Display for KernelThen {
     }
 }
 
-/// What a reader beside the inserts waits for.
+/// What a reader that runs with the inserts waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueReader {
@@ -97,7 +96,7 @@ pub struct QueuePoint {
     pub reached_h_n: u64,
     /// The device's columns, mean over the replicates.
     pub iostat: Iostat,
-    /// A reader beside the inserts; null when none was asked for.
+    /// A reader that runs with the inserts; null when none was requested.
     pub reader: Option<QueueReader>,
     /// Each replicate; the same place has the same seed in every run.
     pub replicates: Vec<QueueReplicate>,
@@ -109,7 +108,7 @@ pub struct QueuePoint {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueRun {
-    /// Requests that the block queue was asked to hold.
+    /// The requested value of `nr_requests` of the block queue.
     pub nr_requests: u64,
     /// What the kernel takes of it.
     pub nr_requests_taken: u64,
@@ -127,7 +126,7 @@ pub struct QueueRun {
     pub rows_per_hour_n: u64,
     /// The device's columns at that size.
     pub iostat: Iostat,
-    /// A reader beside the inserts at that size.
+    /// A reader that runs with the inserts at that size.
     pub reader: Option<QueueReader>,
     /// Virtual seconds measured, over all windows.
     pub measured_s: f64,
@@ -198,7 +197,7 @@ pub enum QueueQuestion {
     Kernel,
 }
 
-/// A figure that the post prints beside the simulated one.
+/// A figure printed in the post, and the simulated one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueThenRow {
@@ -235,7 +234,7 @@ pub struct QueueDocument {
     pub then_machine: String,
     /// Then and now.
     pub then: Vec<QueueThenRow>,
-    /// Virtual seconds that all runs together were asked to last at least.
+    /// The least length of all runs together, as requested, in virtual seconds.
     pub span_s: f64,
     /// The seed.
     pub seed: u64,

@@ -67,7 +67,7 @@ pub struct FlushPolicyRun {
     /// Times that flushing became furious over the whole span: a page cleaner went beyond its cap
     /// because redo ran out, or a user flushed and waited for it.
     pub furious_flushes: u64,
-    /// From asking to write until the redo was durable, over the whole span; with an open rate
+    /// From the request to write until the redo was durable, over the whole span; with an open rate
     /// also the wait for a session.
     pub commit_wait_us: LatencyUs,
     /// Pages written per transaction.
@@ -111,7 +111,7 @@ pub struct FlushTurn {
     pub text: String,
 }
 
-/// What a recording says of flushing, or the model of it; null is what is not known.
+/// Figures of flushing from a recording, or from the model of it; null is what is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlushFigures {
@@ -123,8 +123,8 @@ pub struct FlushFigures {
     pub pages_dirtied_per_s: Option<f64>,
     /// Mean checkpoint age in percent of the max checkpoint age.
     pub checkpoint_age_pct_mean: Option<f64>,
-    /// Share of the time that stalls for want of redo space lasted, in percent; of a model that of
-    /// the seconds below half the mean rate.
+    /// Share of the time in stalls for lack of redo space; of a model, the share of seconds below
+    /// half the mean rate; in percent.
     #[serde(default)]
     pub redo_stalled_pct: Option<f64>,
     /// The worst second over the mean.
@@ -138,13 +138,13 @@ pub struct FlushFigures {
     pub flushed_pages_per_s_max: Option<f64>,
 }
 
-/// Something that a recording does not say.
+/// Something that is missing in a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlushAssumption {
     /// What.
     pub what: String,
-    /// What it was taken as, and by what.
+    /// The value that was assumed, and its source.
     pub taken_as: String,
 }
 
@@ -164,9 +164,9 @@ pub struct FlushRecording {
     pub recorded: FlushFigures,
     /// The model under that policy and the recorded settings.
     pub modelled: FlushFigures,
-    /// What the recording does not say.
+    /// What is missing in the recording.
     pub assumed: Vec<FlushAssumption>,
-    /// Whether the model does what was recorded. If not, nothing that it says is to be trusted.
+    /// Whether the model reproduces what was recorded. If not, none of its figures can be trusted.
     pub fits: bool,
     /// In a few sentences.
     pub text: Vec<String>,

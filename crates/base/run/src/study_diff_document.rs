@@ -1,4 +1,4 @@
-//! Two points of a study beside each other.
+//! Two points of a study side by side.
 //!
 //! Invariant: fields may be added, never renamed.
 

@@ -1,7 +1,7 @@
 //! What `iostrata study run --json` prints and keeps as `result.json`.
 //!
 //! Invariant: fields may be added, never renamed; every figure has its interval, count and
-//! verdicts beside it.
+//! verdicts.
 
 use std::collections::BTreeMap;
 
@@ -132,8 +132,8 @@ pub struct StudyAnswer {
     /// The factors in which the two sides are set apart.
     #[serde(default)]
     pub factors: Vec<String>,
-    /// The metric of every point of the two sides, and of those that differ from one of them in
-    /// these factors alone.
+    /// The metric of every point of the two sides, and of the points that differ from one of them
+    /// in these factors alone.
     #[serde(default)]
     pub figures: Vec<AnswerFigure>,
     /// What each of the changes that lie between the two sides does alone.
@@ -240,7 +240,7 @@ pub struct StudyInteraction {
     pub ratio_ci95: Option<Interval>,
     /// Pairs of pairs behind it.
     pub ratio_n: u64,
-    /// What follows, corrected for the number of interactions looked at.
+    /// The conclusion, corrected for the number of interactions tested.
     pub conclusion: Conclusion,
     /// One sentence.
     pub text: String,
@@ -312,11 +312,11 @@ pub struct StudyAxis {
     pub text: String,
 }
 
-/// A printed figure of the original beside today's.
+/// A printed figure of the original next to today's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThenRow {
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// Printed then; null where the post prints none.
     pub then: Option<f64>,
@@ -334,7 +334,7 @@ pub struct ThenRow {
     pub times: Option<f64>,
     /// The point or points behind `now`.
     pub points: Vec<String>,
-    /// Verdicts of those.
+    /// Verdicts of these points.
     pub verdicts: Verdicts,
 }
 
@@ -379,7 +379,7 @@ pub struct StudyDocument {
     pub host: ProbeHost,
     /// The verdict in a few sentences.
     pub headline: Vec<String>,
-    /// The answers to its question, where its text says what answers it.
+    /// The answers to its question, where its text defines what answers it.
     #[serde(default)]
     pub answers: Vec<StudyAnswer>,
     /// The factors with their levels.
@@ -410,9 +410,9 @@ pub struct StudyDocument {
     pub changes: Vec<ChangeRecord>,
     /// What was not possible here, and why.
     pub unavailable: Vec<Unavailable>,
-    /// Points whose interval is within the precision asked for, percent.
+    /// Points whose interval is within the target precision, in percent.
     pub precise_pct: f64,
-    /// The precision asked for.
+    /// The target precision.
     pub precision: f64,
     /// Replicates that the budget did not allow.
     pub replicates_dropped: u64,

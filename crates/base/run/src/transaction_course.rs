@@ -1,4 +1,4 @@
-//! What a run of transactions says of its course: stalls, growth, the rate that held an objective.
+//! The course of a run of transactions: stalls, growth, the rate that held an objective.
 //!
 //! Invariant: a cause is named with what speaks for it, and is `unknown` where nothing does.
 
@@ -26,7 +26,8 @@ pub enum StallCause {
     Lock,
     /// The lock that stops all writers, as a backup takes it (`FLUSH TABLES WITH READ LOCK`).
     GlobalLock,
-    /// Metadata locks: a table is defined anew, or others wait until its users are done.
+    /// Metadata locks: a table's definition is being changed, or others wait until its users are
+    /// done.
     MetadataLock,
     /// Connections: the server lets in no more.
     Connections,
@@ -101,7 +102,7 @@ pub struct TransactionStall {
     pub evidence: String,
 }
 
-/// What it cost to ask the target how it is while it was measured or watched.
+/// The cost of querying the target's state while it was measured or watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SamplerCost {
@@ -115,7 +116,7 @@ pub struct SamplerCost {
     pub sample_us_max: f64,
 }
 
-/// What samples of a target say of a window. Null is what it does not report.
+/// A window by samples of a target. Null is what it does not report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TargetCourse {

@@ -2,7 +2,7 @@
 //! `result.json`.
 //!
 //! Invariants: only transactions that are settled are counted, failed and repeated ones never;
-//! speed has its steadiness beside it. Of a staircase the top level is the best one.
+//! speed has its steadiness. Of a staircase the top level is the best one.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +25,10 @@ pub struct TransactionDocument {
     pub workload: String,
     /// Sessions.
     pub threads: u32,
-    /// Completed transactions of all types per second, rollbacks that the workload asks for
+    /// Completed transactions of all types per second, rollbacks that the workload requests
     /// included.
     pub tps: f64,
-    /// 95 % interval of the mean over this window. It says nothing about another time.
+    /// 95 % interval of the mean over this window. It does not hold for another time.
     pub tps_ci95: Option<Interval>,
     /// Independent samples behind it.
     pub tps_n: u64,
@@ -54,7 +54,7 @@ pub struct TransactionDocument {
     /// Times below half the mean rate, each with its cause.
     #[serde(default)]
     pub stalls: Vec<TransactionStall>,
-    /// What asking the target for the causes cost; null where it does not report them.
+    /// The cost of querying the target for the causes; null where it does not report them.
     #[serde(default)]
     pub sampler: Option<SamplerCost>,
     /// How much the tables grew; null where nothing is known.
@@ -88,7 +88,7 @@ pub struct TransactionDocument {
     /// The fewest threads that bring nearly all of the best throughput; null where that was not
     /// seen.
     pub knee_threads: Option<u32>,
-    /// The highest rate that held an objective of latency; null where none was asked for.
+    /// The highest rate that held an objective of latency; null where none was set.
     #[serde(default)]
     pub latency_target: Option<LatencyTarget>,
     /// What it ran on.
@@ -132,7 +132,7 @@ pub struct DriverCost {
     pub statements_per_txn: Option<f64>,
 }
 
-/// What a commit survives; null where the target does not say.
+/// What a commit survives; null where the target does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransactionDurability {
@@ -186,7 +186,7 @@ pub struct TransactionLevel {
     /// null without a schedule.
     #[serde(default)]
     pub response_us: Option<LatencyUs>,
-    /// Whether it held the objective of latency; null where none was asked for.
+    /// Whether it held the objective of latency; null where none was set.
     #[serde(default)]
     pub holds_target: Option<bool>,
     /// How evenly the rate held.

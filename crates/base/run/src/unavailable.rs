@@ -1,6 +1,6 @@
 //! What was not measured, and why.
 //!
-//! Invariant: whatever was asked for and is not in a document is here, with the reason.
+//! Invariant: whatever was requested and is not in a document is here, with the reason.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub enum UnavailableCause {
     /// It is not possible here, or there was nothing to measure.
     #[default]
     Impossible,
-    /// It was planned, and left out for want of time or of a budget.
+    /// It was planned, and left out for lack of time or of a budget.
     LeftOut,
     /// It was planned, and the file system filled up.
     NoRoom,
@@ -51,7 +51,7 @@ impl Unavailable {
         Self { what: what.into(), why: why.into(), fix, cause, kernel_lines: Vec::new() }
     }
 
-    /// A planned part that was left out for want of time or of a budget, which `option` sets.
+    /// A planned part that was left out for lack of time or of a budget, which `option` sets.
     pub fn left_out(what: impl Into<String>, why: impl Into<String>, option: &str) -> Self {
         let fix = Some(format!("allow more with {option}"));
         Self { fix, cause: UnavailableCause::LeftOut, ..Self::failed(what, why) }
@@ -68,7 +68,7 @@ impl Unavailable {
         Self { cause: UnavailableCause::Broken, ..Self::failed(what, why) }
     }
 
-    /// Whether the storage failed or filled up: what was planned after it says nothing.
+    /// Whether the storage failed or filled up: what was planned after it is meaningless.
     pub fn ended_it(&self) -> bool {
         matches!(self.cause, UnavailableCause::Broken | UnavailableCause::NoRoom)
     }

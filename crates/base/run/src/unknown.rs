@@ -1,6 +1,7 @@
 //! Why a figure is not shown as measured.
 //!
-//! It judges single figures. Whether a figure means what it seems to mean is said by its verdicts.
+//! It judges single figures. Whether a figure means what it seems to mean is decided by its
+//! verdicts.
 
 use iostrata_stats::Interval;
 use serde::{Deserialize, Serialize};

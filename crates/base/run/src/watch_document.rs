@@ -52,7 +52,7 @@ pub struct TunedSetting {
     pub why: String,
 }
 
-/// A figure of a server while it was tuned, beside the same with its own settings.
+/// A figure of a server while it was tuned, and the same with its own settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TunedFigure {
@@ -94,7 +94,8 @@ pub struct WatchDocument {
     pub target: WatchTarget,
     /// How long, in seconds.
     pub duration_s: f64,
-    /// The samples, evenly spaced: the longer it lasted, the fewer of those that were taken.
+    /// The samples, evenly spaced: the longer it lasted, the smaller their share of the samples
+    /// taken.
     pub samples: Vec<WatchSample>,
     /// Every stall.
     pub stalls: Vec<TransactionStall>,
@@ -110,7 +111,7 @@ pub struct WatchDocument {
     /// The highest checkpoint age, in percent of its limit.
     #[serde(default)]
     pub checkpoint_age_pct_max: Option<f64>,
-    /// What it cost to ask the target.
+    /// The cost of querying the target.
     #[serde(default)]
     pub sampler: SamplerCost,
     /// Transactions per second over all of it.
@@ -130,11 +131,11 @@ pub struct WatchDocument {
     /// recorded; null where there is none.
     #[serde(default)]
     pub expected_from: Option<FlushRecording>,
-    /// What all of the advice that can be tried and that the model knows is expected to change
-    /// together; null where that is a single piece or none.
+    /// The expected change of all advice together that can be tried and that the model covers; null
+    /// where that is a single piece or none.
     #[serde(default)]
     pub expected_together: Option<ExpectedEffect>,
-    /// What came of trying it, in turns with the settings that held. Empty unless asked for.
+    /// The result of trying it, in turns with the previous settings. Empty unless requested.
     #[serde(default)]
     pub verifications: Vec<Verification>,
     /// Advice that was to be tried and could not, with the reason.

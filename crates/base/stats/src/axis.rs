@@ -53,7 +53,7 @@ pub enum AxisKind {
     Collapse,
     /// No two levels differ measurably, and they are not known to be equal either.
     NoMeasurableDifference,
-    /// The intervals do not say.
+    /// The intervals do not decide it.
     NotClear,
 }
 

@@ -83,8 +83,8 @@ pub(crate) fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
     (mean, t95(n - 1.0) * (variance / n).sqrt())
 }
 
-/// Half width of the mean if the replicates differed only as their own intervals say. Replicates
-/// without an interval count with the widest one present.
+/// Half width of the mean if the replicates differed only by as much as their own intervals allow.
+/// Replicates without an interval count with the widest one present.
 fn half_width_within(shares: &[f64], replicates: &[Measured]) -> f64 {
     let widths = replicates.iter().map(Measured::half_width);
     let widest = widths.clone().flatten().fold(0.0, f64::max);

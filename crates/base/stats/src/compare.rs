@@ -21,7 +21,7 @@ use crate::{Interval, Measured, Verdicts};
 /// Fewest pairs that a conclusion may rest on.
 pub const PAIRS_MIN: usize = 3;
 
-/// Above this a difference that is not ruled out says that nothing is known, percent.
+/// If a difference above this is not ruled out, nothing is known; in percent.
 pub const KNOWN_PCT_MAX: f64 = 25.0;
 
 /// Margins within which two treatments are called equal, which their sentence names, percent.
@@ -135,7 +135,7 @@ impl Comparison {
     }
 
     /// The same with the interval in which one further pair lies, instead of that of the mean:
-    /// where pairs differ by what is not known of one thing, their number tells no more of it.
+    /// where pairs differ by what is not known of one thing, more pairs do not narrow it.
     pub fn change_pct_of_one_more(&self) -> Measured {
         let (ratio, wider) = (self.ratio.value, (self.ratio.n as f64 + 1.0).sqrt());
         self.ratio.mapped(|end| 100.0 * (ratio * (end / ratio).powf(wider) - 1.0))

@@ -144,7 +144,7 @@ fn variance_of(layout: &Layout) -> Variance {
     let replicates =
         Variance { value: layout.variance_replicates, freedom: freedom(layout.replicates()) };
     if layout.noise_freedom < 1.0 {
-        // Nothing is left to tell noise from units: whichever has units is the noise.
+        // Nothing is left to separate noise from units: whichever has units is the noise.
         return if layout.cells() > 1 { cells } else { replicates };
     }
     let noise = Variance { value: layout.variance_noise, freedom: layout.noise_freedom };
@@ -213,7 +213,7 @@ struct Layout {
     noise_freedom: f64,
     /// If every ratio is a unit, from all differences.
     variance_pooled: f64,
-    /// Half width that the figures' own intervals ask for at least.
+    /// The least half width that the figures' own intervals require.
     half_width_min: f64,
 }
 

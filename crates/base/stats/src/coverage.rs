@@ -2,8 +2,8 @@
 //!
 //! 2,000 simulated series of each kind, at a fixed length and with adaptive stopping. The share
 //! held is printed (`cargo test -p iostrata-stats coverage -- --nocapture`) and must lie within 93
-//! to 97 %, of waves above 93 %; its own standard error is 0.5 %. What the truth of each kind is,
-//! `estimate` says. Adaptive series are counted whether the rule stopped them or time ran out, as a
+//! to 97 %, of waves above 93 %; its own standard error is 0.5 %. `estimate` defines the true value
+//! of each kind. Adaptive series are counted whether the rule stopped them or time ran out, as a
 //! user sees them; drifts and steps mostly run out of time, because the rule does not stop while
 //! they last.
 
@@ -39,7 +39,7 @@ fn fixed_length(kind: ProcessKind, seed: u64) {
     check(kind, "fixed length", held.count());
 }
 
-/// Intervals of series that stop when precise enough. The precision asked for would need 100 to 500
+/// Intervals of series that stop when precise enough. The target precision would need 100 to 500
 /// slices if the noise were known; `rho` is the autocorrelation of the noise.
 fn adaptive(kind: ProcessKind, rho: f64, seed: u64) {
     let mut rng = Random::new(seed);

@@ -2,18 +2,17 @@
 //!
 //! Purpose: from the replicated figures of a factorial plan, possibly with cells left out by
 //! constraints and replicates left out by the budget, every main effect and every two-factor
-//! interaction as a ratio with its interval.
-//! Method: a contrast is only taken over figures that are equal in every other factor and belong to
-//! the same replicate, so that neither holes in the plan nor what is common to a replicate bias it.
-//! Main effect of level b against a: the geometric mean of the ratios b / a. Interaction: the ratio
-//! of two such ratios. Each interval is that of `contrast`. All contrasts together are one family,
-//! for which the p values are adjusted by [`benjamini_hochberg`](crate::benjamini_hochberg): the
-//! list is read as a list, so the share of false statements in it is what must be small.
-//! Invariants: fewer than three pairs or three replicates never conclude; "no measurable
-//! difference" is a result and says what difference it still allows; multiplying all values by a
-//! number, or giving them in another order, changes nothing.
-//! A main effect is an average over the cells measured: where the factor interacts, read its range
-//! and its interactions instead. It looks at no more than two factors at once.
+//! interaction as a ratio with its interval. Method: a contrast is only taken over figures that are
+//! equal in every other factor and belong to the same replicate, so that neither holes in the plan
+//! nor what is common to a replicate bias it. Main effect of level b against a: the geometric mean
+//! of the ratios b / a. Interaction: the ratio of two such ratios. Each interval is that of
+//! `contrast`. All contrasts together are one family, for which the p values are adjusted by
+//! [`benjamini_hochberg`](crate::benjamini_hochberg): the list is read as a list, so the share of
+//! false statements in it is what must be small. Invariants: fewer than three pairs or three
+//! replicates never conclude; "no measurable difference" is a result and states what difference it
+//! still allows; multiplying all values by a number, or giving them in another order, changes
+//! nothing. A main effect is an average over the cells measured: where the factor interacts, read
+//! its range and its interactions instead. It takes no more than two factors at once.
 
 #[cfg(test)]
 mod coverage;
@@ -63,9 +62,9 @@ pub struct Effect {
     /// it is wider than what the effect really varies.
     pub cell_range: Interval,
     /// Whether every one of several cells shows it by itself and in the same direction (at least
-    /// three pairs in each, and its own interval beyond 1), and their mean does over replicates.
-    /// It may hold where the interval of the mean holds 1, since few cells that differ tell little
-    /// of cells that were not measured.
+    /// three pairs in each, and its own interval beyond 1), and their mean does over replicates. It
+    /// may hold where the interval of the mean holds 1, since a few cells that differ are little
+    /// evidence about cells that were not measured.
     pub is_everywhere: bool,
     /// p value of the mean over these cells alone, replicates being the units, adjusted for all
     /// contrasts of the family; absent with fewer than three replicates.
@@ -93,7 +92,7 @@ pub struct MainEffect {
 /// How a change of one factor alters what a change of another one does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interaction {
-    /// The change whose effect is looked at.
+    /// The change whose effect is estimated.
     pub change: LevelChange,
     /// The change that may alter it; of a later factor.
     pub altered_by: LevelChange,
@@ -140,7 +139,7 @@ pub fn effects(observations: &[Observation]) -> Option<Effects> {
             Some(Interaction { change, altered_by, effect, matters: false })
         })
         .collect();
-    // Two families: there are many more interactions, of which fewer are asked about.
+    // Two families: there are many more interactions, and readers are interested in fewer of them.
     adjust(main.iter_mut().map(|one| &mut one.effect));
     adjust(interactions.iter_mut().map(|one| &mut one.effect));
     for one in &mut interactions {

@@ -7,7 +7,7 @@
 //! 95 %:
 //! - noise of any colour, and what comes back with a period of a small part of the window: the
 //!   long-run mean;
-//! - drift and steps: the mean of the process over the measured window. It says nothing about the
+//! - drift and steps: the mean of the process over the measured window. It does not predict the
 //!   time after it, so `not_steady` goes with it, as with what swings slowly for the window.
 //!
 //! Invariants: the value is the plain mean of all slices (for a ratio: sum over count), so that it
@@ -62,7 +62,7 @@ pub fn estimate_ratio(sums: &[f64], counts: &[f64]) -> Option<Measured> {
     Some(finish(ratio, decompose(&deviations, ratio), 1.0).0)
 }
 
-/// The estimate around `value`, its interval `widening` times as wide as the noise asks for.
+/// The estimate around `value`, its interval `widening` times as wide as the noise requires.
 fn finish(value: f64, apart: Decomposition, widening: f64) -> (Measured, Steadiness) {
     let mut verdicts = apart.steadiness.verdicts();
     let error = mean_error(&apart.noise, apart.taken);

@@ -2,8 +2,8 @@
 //!
 //! Purpose: the smallest concurrency that brings (nearly) all the throughput there is; more then
 //! only buys latency. Invariant: with any valid point there is a knee; whether it was really seen,
-//! or the curve was still rising at its end, is said beside it.
-//! It fits no model: saturating, scaling and collapsing curves are all read the same way.
+//! or the curve was still rising at its end, is reported with it. It fits no model: saturating,
+//! scaling and collapsing curves are all read the same way.
 
 /// Share of the best throughput that the knee must reach.
 const NEARLY_ALL: f64 = 0.95;

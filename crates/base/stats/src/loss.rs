@@ -2,8 +2,8 @@
 //!
 //! Purpose: `loss = 100 (1 - upper / lower)` percent with its interval; the lower rung is nearer to
 //! the device. Invariant: a loss carries the verdicts of both rungs. A negative loss is a gain and
-//! is reported as such. Whether the two rungs did identical work is for the caller to know: only
-//! then may it ask.
+//! is reported as such. The caller must make sure that the two rungs did identical work; otherwise
+//! the loss is meaningless.
 
 use crate::compare::CompareError;
 use crate::{Comparison, Measured};

@@ -1,7 +1,7 @@
 //! A figure as it travels: value, interval, sample count, verdicts.
 //!
-//! Invariant: there is no public way to make one without saying its interval and its sample count.
-//! A figure whose interval could not be had says so with `too_few_samples`.
+//! Invariant: no public constructor makes one without its interval and its sample count. A figure
+//! whose interval could not be computed is marked `too_few_samples`.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Many tests at once: p values that say so.
+//! Many tests at once: p values adjusted for their number.
 //!
 //! Purpose: a study tests hundreds of contrasts, and 5 % of those that are nothing would be
 //! reported as something. Two remedies, both on p values of one family of tests:

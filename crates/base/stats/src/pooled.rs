@@ -1,17 +1,16 @@
 //! Percentiles of all requests of several replicates together.
 //!
-//! Purpose: a percentile of a point is that of its requests, not a mean of percentiles: half the
-//! requests at 100 us and half at 300 us have no median of 200 us.
-//! Method: the percentile is read from the merged histogram. For its interval the share of requests
-//! up to it is taken in every replicate, which is a ratio over replicates with a standard error;
-//! that interval of the share is turned back into latencies by the same histogram (Woodruff, JASA
-//! 47, 1952). Its ends are the wider of those on a logit scale, as in svyquantile of R's `survey`,
-//! and of those on the scale of the arcsine, on which the count of the few requests beyond a high
-//! percentile has the same spread wherever it is: the logit makes the upper end too near. As in
-//! [`combine`] it is the wider of two: what differs between replicates, and what so many
-//! independent requests allow. Beyond a high percentile the sample is not the requests but the
-//! moments at which they were slow: three stalls of 500 requests each are three. Fewer than
-//! [`MOMENTS_MIN`] give no interval.
+//! Purpose: a percentile of a point is computed from its requests, not as a mean of percentiles:
+//! half the requests at 100 us and half at 300 us have no median of 200 us. Method: the percentile
+//! is read from the merged histogram. For its interval the share of requests up to it is taken in
+//! every replicate, which is a ratio over replicates with a standard error; that interval of the
+//! share is turned back into latencies by the same histogram (Woodruff, JASA 47, 1952). Its ends
+//! are the wider ones of a logit scale, as in svyquantile of R's `survey`, and of an arcsine scale,
+//! on which the count of the few requests beyond a high percentile has the same spread wherever it
+//! is: the logit makes the upper end too near. As in [`combine`] it is the wider of two: what
+//! differs between replicates, and what so many independent requests allow. Beyond a high
+//! percentile the sample is not the requests but the moments at which they were slow: three stalls
+//! of 500 requests each are three. Fewer than [`MOMENTS_MIN`] give no interval.
 //!
 //! [`combine`]: crate::combine
 
@@ -56,7 +55,7 @@ pub fn pooled_summary<'a>(
 }
 
 /// Percentiles of all requests together, each with its interval; empty without any. Each replicate
-/// comes with its mean latency, whose interval says how many of its requests are independent.
+/// comes with its mean latency, whose interval shows how many of its requests are independent.
 pub fn pooled_percentiles(
     replicates: &[(&LatencyHistogram, &Measured)],
     percents: &[f64],
@@ -96,7 +95,7 @@ fn moments(all: &LatencyHistogram, quantile: f64) -> Option<u64> {
         .try_fold(u64::MAX, |least, one| Some(least.min(one?)))
 }
 
-/// Parts of what lies beyond a percentile that are looked at: all, its slowest half and so on.
+/// Parts of what lies beyond a percentile that are examined: all, its slowest half and so on.
 const PARTS: [u64; 5] = [1, 2, 4, 8, 16];
 /// Share of the requests beyond a high percentile, at most.
 const TAIL: f64 = 0.1 + 1e-9;
@@ -214,7 +213,7 @@ mod tests {
         }
         let all = pooled_summary(&both).unwrap();
         assert!(near(all.p99, 3_000.0) && near(all.mean, 0.95 * 100.0 + 0.05 * 3_000.0));
-        // What a mean of percentiles says: a latency that no request had.
+        // The result of a mean of percentiles: a latency that no request had.
         let mean_p99 =
             (calm.percentile_us(99.0).unwrap() + slow.percentile_us(99.0).unwrap()) / 2.0;
         assert!(near(mean_p99, 1_550.0), "{mean_p99}");

@@ -6,8 +6,8 @@
 //! Student's t over the square root of their number, the part within them with the square root.
 //! Invariant: `Enough` exactly when the figure of the replicates so far, as [`until_precise`] has
 //! it, is within the target. It is an estimate: from two or three replicates their spread is known
-//! to a factor of two or so, so ask again after each. It knows nothing of the time that a replicate
-//! takes.
+//! to a factor of two or so, so call it again after each. It does not account for the time that a
+//! replicate takes.
 
 use crate::combine::mean_and_half_width;
 use crate::measured::around;

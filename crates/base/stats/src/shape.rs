@@ -37,8 +37,8 @@ const LINE_ALPHA: f64 = 0.002;
 /// Standard errors by which the correlation of batch means must lie above 0 in a swing.
 const SWING_ERRORS: f64 = 4.0;
 
-/// One thing that a rate did beside being noisy. Levels and sizes are in the unit of the slices,
-/// times are slice indexes.
+/// One deviation of a rate from a constant level, apart from noise. Levels and sizes are in the
+/// unit of the slices, times are slice indexes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     /// It rose or fell evenly.
@@ -69,7 +69,7 @@ pub enum Shape {
     },
 }
 
-/// Everything that a rate did beside being noisy; no shapes means steady.
+/// Every deviation of a rate from a constant level, apart from noise; no shapes means steady.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steadiness {
     /// Mean over the whole window, what sizes are compared with.
@@ -313,7 +313,7 @@ struct Split {
     explained: f64,
 }
 
-/// The best significant split of a series beside the cuts known already (sorted).
+/// The best significant split of a series in addition to the cuts known already (sorted).
 fn best_split(series: &[f64], cuts: &[usize], taken: usize) -> Option<Split> {
     let best = strongest_split(series, cuts)?;
     let mut edges = cuts.to_vec();

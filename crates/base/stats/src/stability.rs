@@ -1,9 +1,9 @@
 //! How evenly a rate holds: what a mean hides.
 //!
-//! Purpose: the worst second beside the mean, and how long the rate stayed down. Method: windows of
-//! one and of two seconds that slide by a tenth of a second over the counts of a series; where its
-//! slices are longer, by a slice. Invariant: pure, and nothing is said of a series that is too
-//! short to hold two such windows.
+//! Purpose: the worst second relative to the mean, and how long the rate stayed down. Method:
+//! windows of one and of two seconds that slide by a tenth of a second over the counts of a series;
+//! where its slices are longer, by a slice. Invariant: pure, and a series that is too short to hold
+//! two such windows gives no result.
 
 use serde::{Deserialize, Serialize};
 
@@ -131,9 +131,8 @@ pub fn stability(counts: &[f64], width_s: f64) -> Option<Stability> {
     })
 }
 
-/// The worst second over the mean of those that count, and their share of all. `counts_when` is
-/// told of each window of one second when it began and ended, in seconds from the start of the
-/// series.
+/// The worst second over the mean of those that count, and their share of all. `counts_when` gets
+/// the start and the end of each window of one second, in seconds from the start of the series.
 pub fn worst_of_seconds(
     counts: &[f64],
     width_s: f64,

@@ -60,8 +60,8 @@ impl StoppingRule {
         self.moments().find(|&moment| moment > slices_so_far).unwrap_or(usize::MAX)
     }
 
-    /// Decides on the slices so far. Ask at the moments of [`next_check`](Self::next_check); slices
-    /// beyond the last such moment are not looked at.
+    /// Decides on the slices so far. Call it at the moments of [`next_check`](Self::next_check);
+    /// slices beyond the last such moment are ignored.
     pub fn decide(&self, slices: &[f64]) -> Stop {
         let (mut last, mut before) = (None, None);
         for moment in self.moments().take_while(|&moment| moment <= slices.len()) {
@@ -77,7 +77,7 @@ impl StoppingRule {
         Some(shaped_estimate(slices, WIDENING)?.0)
     }
 
-    /// Whether slices alone are good enough; [`decide`](Self::decide) asks it twice.
+    /// Whether slices alone are good enough; [`decide`](Self::decide) checks it twice.
     fn is_met(&self, slices: &[f64]) -> bool {
         let Some((mean, steadiness)) = shaped_estimate(slices, 1.0) else { return false };
         let moves = steadiness.shapes.iter().any(|shape| {

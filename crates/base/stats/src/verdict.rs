@@ -18,7 +18,7 @@ pub enum Verdict {
     CpuLimited,
     /// The page cache answered part of the requests.
     Cached,
-    /// Direct I/O was asked for, accepted and not done.
+    /// Direct I/O was requested and accepted, but not done.
     DirectIgnored,
     /// The file has holes: reads of them never reach the device.
     Sparse,
@@ -30,7 +30,7 @@ pub enum Verdict {
     BurstLimited,
     /// Too few independent samples for the interval to mean much.
     TooFewSamples,
-    /// Fewer requests were in flight than asked for.
+    /// Fewer requests were in flight than configured.
     DepthNotReached,
     /// The loop device, not what lies under it, set the pace.
     LoopLimited,

@@ -65,7 +65,7 @@ pub(crate) fn misused(target: &str, text: String) -> TargetError {
     TargetError { trouble: Trouble::Failed, code, target, text, fix: None }
 }
 
-/// What an error of the engine means, its word, and what would help if the error does not say so.
+/// What an error of the engine means, its word, and what would help if the error does not name it.
 fn judged(error: &EngineError) -> (Trouble, &'static str, Option<&'static str>) {
     match error {
         EngineError::Transaction(error) => of_transaction(error),

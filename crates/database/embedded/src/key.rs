@@ -3,7 +3,7 @@
 //!
 //! Invariant: of two values the lesser one has the lesser bytes, and the bytes of no value begin
 //! with those of another. So a key of several columns is in the order of its columns, and the keys
-//! that share their first columns share their first bytes. It knows no rows and no tables.
+//! that share their first columns share their first bytes. It does not depend on rows or tables.
 
 use iostrata_database::target::{ColumnType, Value};
 

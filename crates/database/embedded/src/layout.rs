@@ -16,7 +16,7 @@ use crate::key::{
 /// Bytes of the length of characters.
 const LENGTH_BYTES: usize = 2;
 
-/// The bit that says that a column holds nothing; the mask is 0 where it always holds something.
+/// The bit that marks a column as NULL; the mask is 0 where it is NOT NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NullBit {
     at: usize,
@@ -35,7 +35,7 @@ impl NullBit {
         self.mask != 0
     }
 
-    /// Says whether the column holds nothing.
+    /// Marks the column as NULL or not.
     pub fn set(self, row: &mut [u8], is_null: bool) {
         if let Some(byte) = row.get_mut(self.at).filter(|_| self.mask != 0) {
             *byte = if is_null { *byte | self.mask } else { *byte & !self.mask };

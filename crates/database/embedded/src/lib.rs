@@ -3,7 +3,7 @@
 //! Purpose: tables that a workload declares become tables of the engine, its operations become
 //! reads and writes of rows, through nothing but what the engine offers everybody. Invariants: a
 //! key is in the order of its columns; a number that changes changes no other byte of its row; an
-//! operation that fails leaves nothing behind. It knows no workload and prints nothing.
+//! operation that fails leaves nothing behind. It does not depend on a workload and prints nothing.
 
 mod compile;
 mod error;

@@ -18,7 +18,7 @@ impl OpRun<'_> {
     /// Runs an operation; gives the rows found or changed.
     ///
     /// # Errors
-    /// What the engine said, what does not fit, a damaged row.
+    /// The engine's error, a value that does not fit, a damaged row.
     pub fn run(
         &mut self,
         op: &CompiledOp,

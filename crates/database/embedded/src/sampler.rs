@@ -1,4 +1,4 @@
-//! What the engine says of itself, and what goes on in it, from its counters: of an engine in this
+//! What the engine reports about itself, and its activity, from its counters: of an engine in this
 //! process, or of one that another process holds, by the status page that it publishes.
 
 use std::path::{Path, PathBuf};
@@ -190,12 +190,12 @@ impl Sampler for PublishedSampler {
     }
 }
 
-// What the engine says of itself.
+// What the engine reports about itself.
 
 /// The facts of an open engine.
 ///
 /// # Errors
-/// None, as long as the catalogue knows its own names.
+/// None, as long as the catalogue has its own names.
 pub(crate) fn facts(
     engine: &Engine,
     name: &str,
@@ -261,7 +261,7 @@ pub(crate) fn takes_direct(directory: &Path, file: &str) -> bool {
     !matches!(opened, Err(Errno::INVAL))
 }
 
-/// Bytes of the data files in a directory; none where they cannot be looked at.
+/// Bytes of the data files in a directory; none where they cannot be read.
 pub(crate) fn data_bytes(directory: &Path) -> Option<u64> {
     let is_data = |name: &str| name.starts_with("data-");
     let files = std::fs::read_dir(directory).ok()?.flatten();

@@ -1,9 +1,9 @@
 //! Rows in an order: by the key or by an index, plain or locked; given as they are, summed up,
 //! sorted, or counted in another table that they lead to.
 //!
-//! Invariant: a row that is given belongs to the range at the moment at which it was read: what an
-//! entry of an index led to is looked at again where it may have changed. Locked are only rows that
-//! are given, in the order in which they are given.
+//! Invariant: a returned row belongs to the range at the moment at which it was read: the row of an
+//! index entry is checked again where it may have changed. Only returned rows are locked, in the
+//! order in which they are returned.
 
 use std::mem::take;
 use std::ops::Bound;
@@ -38,7 +38,7 @@ type EachRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<(), OpError> + 'e;
 /// Gives the rows of a scan one by one.
 ///
 /// # Errors
-/// What the engine said, and what `each` says.
+/// The engine's error, and any of `each`.
 pub(crate) fn each_row(
     run: &mut OpRun<'_>,
     table: &OpenTable,
@@ -123,7 +123,7 @@ fn newest_keys(
 /// when there can be none.
 ///
 /// # Errors
-/// What the engine said, an argument of the wrong kind.
+/// The engine's error, an argument of the wrong kind.
 pub(crate) fn keys_of_prefix(
     run: &mut OpRun<'_>,
     table: &OpenTable,
@@ -374,7 +374,7 @@ fn begin(
 /// Runs a scan; gives the rows that came out of it.
 ///
 /// # Errors
-/// What the engine said, a damaged row, a sum that is too large.
+/// The engine's error, a damaged row, a sum that is too large.
 pub(crate) fn scan(
     run: &mut OpRun<'_>,
     table: &OpenTable,
@@ -465,7 +465,7 @@ fn sorted(
 /// argument. Gives one row.
 ///
 /// # Errors
-/// What the engine said, an argument of the wrong kind, a damaged row.
+/// The engine's error, an argument of the wrong kind, a damaged row.
 pub(crate) fn count_below(
     run: &mut OpRun<'_>,
     table: &OpenTable,

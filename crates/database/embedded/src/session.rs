@@ -17,7 +17,7 @@ use crate::compile::{CompiledOp, OpAction, OpBuffers, OpRun, one_row};
 use crate::error::{OpError, misused, told};
 use crate::scan::each_row;
 
-/// Values of a row that are handed out without asking for memory.
+/// Values of a row that are handed out without allocating memory.
 const WIDTH_AT_HAND: usize = 32;
 
 /// A session of the embedded engine.
@@ -209,7 +209,8 @@ fn hand_out(rows: &Rows, (row, width): (usize, usize), each: &mut dyn FnMut(&[Va
 
 // The commits of one session that are not acknowledged yet.
 //
-// Invariant: numbers rise; a ticket is let go once it is settled, in whatever order that is asked.
+// Invariant: numbers rise; a ticket is released once it is settled, in whatever order they are
+// settled.
 
 /// Commits by their numbers.
 #[derive(Debug, Default)]
@@ -231,7 +232,7 @@ impl Tickets {
     /// session has not given.
     ///
     /// # Errors
-    /// What the engine said.
+    /// The engine's error.
     pub fn settle(&mut self, ticket: Ticket, waits: bool) -> Option<Result<bool, EngineError>> {
         let Some(at) = ticket.0.checked_sub(self.first) else { return Some(Ok(true)) };
         let open = self.open.get_mut(usize::try_from(at).ok()?)?;

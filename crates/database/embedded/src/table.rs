@@ -73,7 +73,7 @@ impl SharedTable {
     /// Goes on with the numbers behind those of the rows that are there.
     ///
     /// # Errors
-    /// What reading said.
+    /// The error of reading.
     pub(crate) fn go_on_counting(&self, table: &Table) -> Result<(), EngineError> {
         if !self.is_counted() {
             return Ok(());
@@ -265,7 +265,7 @@ pub(crate) enum TableState {
 /// Looks how a table is.
 ///
 /// # Errors
-/// What reading said.
+/// The error of reading.
 pub(crate) fn state(engine: &Engine, table: &TableDeclaration) -> Result<TableState, EngineError> {
     if engine.table(&table.name)?.is_none() {
         return Ok(TableState::Absent);
@@ -283,7 +283,7 @@ pub(crate) fn state(engine: &Engine, table: &TableDeclaration) -> Result<TableSt
 /// Keeps the definition of a table, durably.
 ///
 /// # Errors
-/// What writing said.
+/// The error of writing.
 pub(crate) fn keep(
     engine: &Engine,
     table: &TableDeclaration,
@@ -299,7 +299,7 @@ pub(crate) fn keep(
 /// Forgets the definition of a table that is no more.
 ///
 /// # Errors
-/// What writing said.
+/// The error of writing.
 pub(crate) fn forget(engine: &Engine, table: &TableDeclaration) -> Result<(), EngineError> {
     let Some(definitions) = engine.table(DEFINITIONS)? else { return Ok(()) };
     let mut batch = engine.batch();

@@ -38,8 +38,8 @@ impl EmbeddedTarget {
     /// with the data, or for a new engine those of [`Engine::server_settings`].
     ///
     /// # Errors
-    /// A setting that is none; a directory that another process has, or that holds something else;
-    /// what opening said.
+    /// An unknown setting; a directory that another process has, or that holds something else; the
+    /// error of opening.
     pub fn open(
         directory: &Path,
         schema: &Schema,
@@ -89,7 +89,7 @@ impl EmbeddedTarget {
     /// are of no use any more.
     ///
     /// # Errors
-    /// What the engine said; everything that was settled is found again all the same.
+    /// The engine's error; everything that was settled is found again all the same.
     pub fn close(self) -> Result<(), TargetError> {
         let Self { name, engine, .. } = self;
         engine.close().map_err(|error| told(error, &name, "close the engine"))

@@ -1,7 +1,7 @@
-//! Runs one private server on a port until it is told to stop: `private_server PROGRAM HOME PORT
+//! Runs one private server on a port until a stop is requested: `private_server PROGRAM HOME PORT
 //! [OPTION...]`. It serves once the file `HOME/ready` is there, which holds its address, and stops
 //! when a file `HOME/stop` is made; with `IOSTRATA_SERVER_ENDS_WITH_PARENT` in the environment also
-//! when its parent has ended. What a killed one left is put back by the next.
+//! when its parent has ended. The next one cleans up what a killed one left.
 
 use std::error::Error;
 use std::fs;

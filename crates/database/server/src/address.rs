@@ -1,8 +1,8 @@
 //! Where servers are: `mysql://user:password@h1:3306,[::1]:3307/db?socket=PATH&ssl=required`.
 //!
 //! Invariant: what is printed of an address, also by `Debug` and in errors, holds no password.
-//! Nothing is looked up here: who the user is when the address does not say so is known by
-//! [`crate::Credentials`].
+//! Nothing is looked up here: [`crate::Credentials`] finds the user where the address does not name
+//! one.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,9 +14,9 @@ use iostrata_stats::units::parse_duration;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use thiserror::Error;
 
-/// Where a server listens when nothing is said.
+/// The default port of a server.
 pub const DEFAULT_PORT: u16 = 3306;
-/// How long a server may take to accept a connection when nothing is said.
+/// How long a server may take to accept a connection by default.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// What means something in an address and is therefore escaped.
 const ESCAPED: &AsciiSet = &CONTROLS
@@ -115,7 +115,7 @@ pub enum AddressError {
         /// What it takes.
         fix: &'static str,
     },
-    /// A socket beside several hosts.
+    /// A socket together with several hosts.
     #[error(
         "a socket is one server, but the address names {hosts} hosts as well; name one of both"
     )]
@@ -135,7 +135,7 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// Whether it is this host by the loopback interface, as far as its name says it.
+    /// Whether it is this host by the loopback interface, judged by its name.
     pub(crate) fn is_loopback(&self) -> bool {
         match self.host.parse::<IpAddr>() {
             Ok(address) => address.is_loopback(),
@@ -154,7 +154,7 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// A password. It is told to servers only.
+/// A password. It is sent to servers only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(pub(crate) String);
 
@@ -167,15 +167,15 @@ impl fmt::Debug for Password {
 /// Whether a connection is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encryption {
-    /// Never. What is asked and answered can be read on the way.
+    /// Never. Requests and answers can be read on the way.
     Disabled,
-    /// Where the server offers it. Plain text is accepted too, so no certificate is looked at.
+    /// Where the server offers it. Plain text is accepted too, so no certificate is checked.
     Preferred,
     /// Always, and the server proves who it is as [`ServerAddress::verification`] has it.
     Required,
 }
 
-/// What a server is logged in to for. It decides where the address says nothing.
+/// What a server is logged in to for. It decides where the address sets nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
     /// To watch it and to set it: encryption is preferred, and no key of a server is taken unseen.
@@ -188,10 +188,10 @@ pub enum Purpose {
 /// Which RSA key of a server a password is encrypted by where the connection is not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServerKey {
-    /// The one that the server shows where [`Purpose`] allows it, else none.
+    /// The server's own key where [`Purpose`] allows it, else none.
     #[default]
     AsPurpose,
-    /// The one that the server shows, unseen.
+    /// The server's own key, unverified.
     Shown,
     /// None: the login fails.
     Nothing,
@@ -234,7 +234,7 @@ impl Encryption {
 /// Where servers of one database are, and how they are talked to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAddress {
-    /// In turn for each connection; empty where a socket or the user's option file says it.
+    /// In turn for each connection; empty where a socket or the user's option file gives the place.
     pub hosts: Vec<HostPort>,
     /// A local socket in place of hosts.
     pub socket: Option<PathBuf>,
@@ -244,9 +244,9 @@ pub struct ServerAddress {
     pub password: Option<Password>,
     /// The database.
     pub database: Option<String>,
-    /// Whether connections are encrypted, where that is said.
+    /// Whether connections are encrypted, where that is set.
     pub encryption: Option<Encryption>,
-    /// What of the server's certificate is verified, where that is said.
+    /// What of the server's certificate is verified, where that is set.
     pub verification: Option<Verification>,
     /// A file with certificates that are trusted besides the well-known ones.
     pub ca: Option<PathBuf>,
@@ -258,14 +258,14 @@ pub struct ServerAddress {
     pub server_key: ServerKey,
     /// The section `[client.NAME]` of the option file, which counts before `[client]`.
     pub group: Option<String>,
-    /// What decides where nothing is said.
+    /// What decides where nothing is set.
     pub purpose: Purpose,
     /// How long a server may take to accept a connection.
     pub connect_timeout: Duration,
     /// How long a server may take to answer; for ever without one.
     pub read_timeout: Option<Duration>,
-    /// Whether the server is asked for no more than an unknown one, whatever it says that it is:
-    /// for proxies between.
+    /// Whether no more is required of the server than of an unknown one, whatever it reports to be:
+    /// for proxies in between.
     pub asks_least: bool,
 }
 
@@ -325,7 +325,7 @@ impl FromStr for ServerAddress {
             return Err(AddressError::SocketAndHosts { hosts: address.hosts.len() });
         }
         if address.socket.is_some() {
-            // The host beside a socket is this one.
+            // The host given with a socket is this one.
             address.hosts.clear();
         }
         Ok(address)
@@ -333,14 +333,14 @@ impl FromStr for ServerAddress {
 }
 
 impl ServerAddress {
-    /// Whether the server is on this host, as far as the address says it.
+    /// Whether the server is on this host, judged by the address.
     pub fn is_local(&self) -> bool {
         // Without any host the user's option file has named the usual place, which is this host.
         self.socket.is_some() || self.hosts.iter().all(HostPort::is_loopback)
     }
 
-    /// Whether connections are encrypted: as it is said, else always where something is said that
-    /// only encryption gives, else as the purpose has it.
+    /// Whether connections are encrypted: as set, else always where something is set that requires
+    /// encryption, else by the purpose.
     pub(crate) fn encryption_in_use(&self) -> Encryption {
         let verifies =
             matches!(self.verification, Some(Verification::Host | Verification::Authority));

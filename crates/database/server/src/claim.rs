@@ -61,7 +61,7 @@ impl Claim {
         answer.map(named).map_err(|error| failure::told(&self.target, sql, &error))
     }
 
-    /// What the server is among others, asked in the same way.
+    /// The server's role among others, queried in the same way.
     ///
     /// # Errors
     /// When the server does not answer.

@@ -1,8 +1,8 @@
 //! Connections: over TCP, by socket, encrypted or not.
 //!
-//! Invariant: every connection of this crate is made here. A server that accepts and then says
+//! Invariant: every connection of this crate is made here. A server that accepts and then sends
 //! nothing is given up after the connect timeout when a target is opened; sessions wait as long as
-//! the address says.
+//! the address sets.
 
 use std::collections::HashMap;
 use std::error::Error as _;
@@ -20,9 +20,9 @@ use crate::address::{DEFAULT_PORT, Encryption, HostPort, ServerAddress, ServerKe
 use crate::failure;
 use crate::turns::Turns;
 
-/// After so long without a word the kernel asks whether the other side is still there.
+/// After so long without traffic the kernel probes whether the other side is still there.
 const KEEPALIVE_MS: u32 = 30_000;
-/// How often and how many times it asks before the connection is gone.
+/// How often and how many times it probes before the connection is gone.
 const PROBE_S: u32 = 10;
 const PROBES: u32 = 3;
 
@@ -48,9 +48,9 @@ const NO_TLS: &str = "the server offers no TLS";
 /// How long a connection waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// As long as connecting may take: what is asked is answered at once.
+    /// As long as connecting may take: these queries are answered at once.
     Short,
-    /// As long as the address says.
+    /// As long as the address sets.
     AsAsked,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Connector {
     pub name: String,
     turns: Turns,
     start: Instant,
-    /// What lets a connection be silent, where it is held while nothing is asked.
+    /// What lets a connection be idle, where it is held without queries.
     lasts: Option<&'static str>,
 }
 
@@ -84,7 +84,7 @@ impl Connector {
         self.address.hosts.is_empty() || self.address.encryption_in_use() == Encryption::Disabled
     }
 
-    /// The same servers, for a caller that asks now and then and keeps its connection open.
+    /// The same servers, for a caller that queries now and then and keeps its connection open.
     pub(crate) fn lasting(&self) -> Self {
         Self { lasts: Some(LAST), ..Self::new(self.address.clone()) }
     }
@@ -146,7 +146,8 @@ impl Connector {
     fn lengthened(&self, mut conn: Conn) -> Result<Conn, TargetError> {
         let Some(lasts) = self.lasts else { return Ok(conn) };
         match conn.query_drop(lasts) {
-            // Who refuses it is asked all the same; the next question connects again if need be.
+            // A server that refuses it is queried all the same; the next query reconnects if need
+            // be.
             Ok(()) | Err(Error::MySqlError(_)) => Ok(conn),
             Err(error) => Err(failure::told(&self.name, lasts, &error)),
         }
@@ -234,7 +235,7 @@ impl Connector {
         Err(wrong(text, "name a copy of public_key.pem of the server's data directory"))
     }
 
-    /// The server asked for the whole password where nothing protects it.
+    /// The server requested the whole password where nothing protects it.
     fn without_key(&self, at: &str) -> TargetError {
         let text = format!(
             "connecting to {at}: the server asks for the whole password \
@@ -290,16 +291,16 @@ impl Connector {
             .with_danger_skip_domain_validation(verification == Verification::Authority)
             .with_danger_accept_invalid_certs(accepts);
         let options = options.ssl_opts(encrypts.then_some(encrypted));
-        // Without a key of its own the library asks the server for one, and takes it. By a path
-        // that no file can have it fails there and sends nothing.
+        // Without a configured key the library requests one of the server, and takes it. With a
+        // path that no file can have it fails there and sends nothing.
         let key = match &address.server_key {
             ServerKey::Pinned(path) => Some(path.clone()),
             _ if host.is_some_and(|host| address.takes_key_of(host)) => None,
             _ => Some(PathBuf::from(NO_KEY_FILE)),
         };
         let options = options.server_key_path(key);
-        // The library panics where a server asks for a login that was left out of it (parsec), and
-        // where a key is none.
+        // The library panics where a server requests a login method that was left out of it
+        // (parsec), and where a key is invalid.
         let login = panic::catch_unwind(|| Conn::new(options));
         login.unwrap_or_else(|_| {
             let plugin = "a plugin or with a key that this program cannot use".to_owned();
@@ -345,7 +346,7 @@ pub mod plain_text {
     /// Hosts whose servers offer no TLS.
     static WITHOUT_TLS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-    /// The hosts, by their texts, that are not asked for TLS any more.
+    /// The hosts, by their texts, from which TLS is not requested any more.
     pub(super) fn without_tls() -> MutexGuard<'static, BTreeSet<String>> {
         WITHOUT_TLS.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,10 +1,10 @@
-//! Who logs in, and where to, when the address does not say it.
+//! Who logs in, and where to, when the address does not name it.
 //!
-//! Purpose: fills an address up from the user's usual places. What is said first counts, as with
-//! MySQL's own programs: the address, then the option file (`--defaults-file`, else
-//! `~/.my.cnf`), then the environment (`MYSQL_PWD`, `USER`), then defaults. Option files are read
-//! as the servers' own clients read them. Invariant: what an option file says of the security of a
-//! connection is done or refused, never passed over. Files for the whole machine are not read.
+//! Purpose: fills an address up from the user's usual places. The first source counts, as with
+//! MySQL's own programs: the address, then the option file (`--defaults-file`, else `~/.my.cnf`),
+//! then the environment (`MYSQL_PWD`, `USER`), then defaults. Option files are read as the servers'
+//! own clients read them. Invariant: what an option file sets about the security of a connection is
+//! done or refused, never ignored. Files for the whole machine are not read.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -117,7 +117,7 @@ pub struct Credentials {
     pub purpose: Purpose,
 }
 
-/// What the environment says.
+/// The values of the environment.
 #[derive(Clone, Debug, Default)]
 struct Surroundings {
     password: Option<String>,
@@ -147,7 +147,7 @@ impl Credentials {
     }
 }
 
-/// What an option file says to clients.
+/// The options for clients in an option file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ClientOptions {
     user: Option<String>,
@@ -189,7 +189,7 @@ impl ClientOptions {
     fn or(self, other: Self) -> Self {
         // A socket is a place of its own.
         let host = if self.socket.is_some() { None } else { other.host };
-        // Who says whether to encrypt says all of it.
+        // The source that sets encryption sets all of it.
         let verification = self.encryption.map_or(other.verification, |_| None);
         Self {
             user: self.user.or(other.user),
@@ -209,7 +209,7 @@ impl ClientOptions {
         }
     }
 
-    /// Adds the clients' own defaults: naming an authority asks for verification by it, and `ssl`
+    /// Adds the clients' own defaults: naming an authority turns on verification by it, and `ssl`
     /// alone encrypts without verifying the server.
     fn concluded(mut self) -> Self {
         let verifies = self.verification == Some(Verification::Host);
@@ -290,7 +290,7 @@ struct Reading {
     /// The section of the address.
     group: Option<String>,
     has_group: bool,
-    /// Of the sections for every client. The last one said counts, as with MySQL's programs.
+    /// Of the sections for every client. The last one counts, as with MySQL's programs.
     common: ClientOptions,
     /// Of the section of the address.
     own: ClientOptions,
@@ -479,7 +479,7 @@ fn completed(
     let password = address.password.or(options.password);
     address.password = password.or(around.password.map(Password));
     if address.encryption.is_none() {
-        // What asks for encryption in the address is not taken back by the file.
+        // Encryption required by the address is not turned off by the file.
         let is_asked = address.encryption_in_use() == Encryption::Required;
         address.encryption = options.encryption.filter(|_| !is_asked);
         let verifies = |by: &Verification| !is_asked || *by != Verification::Nothing;

@@ -8,7 +8,7 @@ use iostrata_change::{EVENT, NO_EVENT, ServerError, ServerValues};
 
 use crate::connect::TextRows;
 
-/// Asks a server for rows of texts.
+/// Queries a server for rows of texts.
 pub(crate) type Asks<'a> = dyn FnMut(&str) -> Result<TextRows, ServerError> + 'a;
 
 /// The schema that is made for events, and dropped with them. All others are the user's.
@@ -122,7 +122,7 @@ fn unlogged(ask: &mut Asks<'_>) -> Result<(), ServerError> {
 mod tests {
     use super::*;
 
-    /// Sets an event on a server on which it is there or not, and gives what was asked.
+    /// Sets an event on a server on which it exists or not, and returns the statements sent.
     fn asked(name: &str, value: &str, is_there: bool) -> Vec<String> {
         let mut all = Vec::new();
         let mut ask = |sql: &str| {

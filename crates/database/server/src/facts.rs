@@ -1,4 +1,4 @@
-//! What a server says of itself, read from its variables.
+//! Facts about a server, read from its variables.
 //!
 //! Invariant: what a server lacks is unknown, never assumed.
 
@@ -21,7 +21,7 @@ pub(crate) fn named(rows: TextRows) -> Variables {
     rows.into_iter().filter_map(pair).collect()
 }
 
-/// MariaDB from 11.0 on says by four switches how files are written; its `innodb_flush_method`
+/// MariaDB from 11.0 on has four switches for how files are written; its `innodb_flush_method`
 /// keeps what it was started with.
 const FILE_SWITCHES: [&str; 4] = [
     "innodb_data_file_buffering",

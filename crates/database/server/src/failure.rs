@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind};
 use iostrata_database::target::{TargetError, Trouble};
 use mysql::{DriverError, Error};
 
-/// Told by its number: what it means and what would help.
+/// By error number: what it means and what would help.
 struct Meaning(Trouble, Option<String>);
 
 /// The error for what was attempted on a target.
@@ -144,7 +144,7 @@ fn meaning_of(code: u16, state: &str, message: &str) -> Meaning {
             (Trouble::NotReady, Some(SECURE_ONLY))
         }
         1045 | 1698 => {
-            // MariaDB says no more where it wants encryption or a certificate.
+            // MariaDB reports no more where it requires encryption or a certificate.
             let fix = "check user and password: in the address, the option file or MYSQL_PWD; \
                        the server may also want encryption (ssl=required) or a certificate \
                        (ssl_cert, ssl_key) of this user";

@@ -1,12 +1,12 @@
-//! Which server answers, from what it says of itself.
+//! Which server answers, by what it reports about itself.
 //!
-//! Invariant: pure. A server that is not known keeps its words and gets the dialect that asks the
-//! least of it.
+//! Invariant: pure. An unknown server keeps its words and gets the dialect that requires the least
+//! of it.
 
 /// A family of servers that speak the same dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flavour {
-    /// Oracle's MySQL, and those who say no more.
+    /// Oracle's MySQL, and servers that report no more.
     MySql,
     /// MariaDB.
     MariaDb,
@@ -33,8 +33,8 @@ impl Flavour {
         }
     }
 
-    /// Whether `innodb_*` variables say how this server writes. TiDB shows them for the sake of
-    /// clients, and they mean nothing there.
+    /// Whether `innodb_*` variables describe how this server writes. TiDB shows them for
+    /// compatibility with clients, and they mean nothing there.
     pub fn has_innodb(self) -> bool {
         !matches!(self, Self::TiDb)
     }
@@ -68,8 +68,8 @@ const LEAST: Dialect = Dialect { begins: true, joins_updates: false, loads_local
 impl ServerVersion {
     /// The version in `VERSION()` and `@@version_comment`.
     ///
-    /// MariaDB puts `5.5.5-` before its version for the sake of old replicas; TiDB and Vitess
-    /// say first which MySQL they stand in for.
+    /// MariaDB puts `5.5.5-` before its version for old replicas; TiDB and Vitess put the MySQL
+    /// version they emulate first.
     pub fn recognise(version: &str, comment: &str) -> Self {
         let lower = version.to_ascii_lowercase();
         let comment = comment.to_ascii_lowercase();

@@ -1,9 +1,8 @@
-//! A server that is asked and altered on one connection for as long as it answers there.
+//! A server that is queried and altered on one connection for as long as it answers there.
 //!
-//! Invariant: who was let in once needs no other connection, so that a server whose connections are
+//! Invariant: once connected, no other connection is needed, so that a server whose connections are
 //! used up can still be set, and put back. A connection that was lost is not used again. What is
-//! set goes to the server that was looked at: a lost SET is not sent to the next server that
-//! answers.
+//! set goes to the server that was queried: a lost SET is not sent to the next server that answers.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,21 +11,21 @@ use iostrata_change::{ServerError, ServerToken, ServerValues, Servers};
 use crate::address::ServerAddress;
 use crate::servers::{AskedServer, MySqlServers};
 
-/// A server, asked on a connection that is held.
+/// A server, queried on a connection that is held.
 #[derive(Debug)]
 pub struct HeldServer {
     servers: MySqlServers,
-    /// With the address as it was asked for. Absent until it is first asked, and after a loss.
+    /// With the address as it was requested. Absent until the first query, and after a loss.
     held: Mutex<Option<(String, AskedServer)>>,
 }
 
 impl HeldServer {
-    /// The server of this address, with its secrets. Connects when it is asked first.
+    /// The server of this address, with its secrets. Connects on the first query.
     pub fn of(address: ServerAddress) -> Self {
         Self { servers: MySqlServers::knowing(address), held: Mutex::default() }
     }
 
-    /// Asks on the connection that is held, or on a new one.
+    /// Queries on the connection that is held, or on a new one.
     fn on_held<T>(
         &self,
         address: &str,
@@ -81,7 +80,7 @@ impl Servers for HeldServer {
     ) -> Result<(ServerToken, ServerValues), ServerError> {
         let was_held = self.is_held(address);
         match self.on_held(address, |server| server.look(names)) {
-            // It may have been cut while nothing was asked.
+            // It may have been cut while it was idle.
             Err(ServerError::NoAnswer(_)) if was_held => {
                 self.on_held(address, |server| server.look(names))
             }

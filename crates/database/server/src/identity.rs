@@ -13,8 +13,8 @@ use mysql::Conn;
 use crate::connect::{TextRows, texts};
 use crate::failure;
 
-/// The clock is read before and after the uptime. Where more than so many seconds passed between,
-/// they tell nothing of each other and are asked for again, so many times.
+/// The clock is read before and after the uptime. If more than so many seconds passed between, the
+/// two do not belong together and are read again, so many times.
 const CLOCK_APART_S: u64 = 1;
 const CLOCK_TRIES: usize = 5;
 /// The code of a connection that leads elsewhere.
@@ -61,7 +61,7 @@ pub(crate) fn same(name: &str, one: &ServerToken, found: &ServerToken) -> Result
     Err(TargetError::not_ready(name, ELSEWHERE, text, fix))
 }
 
-/// By what the server is known, from where it says that it is and since when it runs.
+/// The server's identity, from its reported place and the time since it runs.
 fn token_by(
     ask: &mut dyn FnMut(&str) -> Result<TextRows, TargetError>,
     name: &str,

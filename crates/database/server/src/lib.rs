@@ -1,9 +1,9 @@
 //! Servers of the MySQL family: connections, flavours, private instances, and the target.
 //!
-//! Purpose: [`ServerTarget`] runs the declared operations of workloads as SQL; [`MySqlServers`]
-//! and [`HeldServer`] ask and set variables for studies and tuning. Invariants: no type of the
-//! client library crosses the border of this crate; nothing that is printed or kept holds a
-//! password. It measures nothing and knows no workload.
+//! Purpose: [`ServerTarget`] runs the declared operations of workloads as SQL; [`MySqlServers`] and
+//! [`HeldServer`] read and set variables for studies and tuning. Invariants: no type of the client
+//! library crosses the border of this crate; nothing that is printed or kept holds a password. It
+//! measures nothing and does not depend on a workload.
 
 mod address;
 mod claim;

@@ -106,8 +106,8 @@ impl Link {
     }
 
     /// Prepares a statement, or keeps it as text. Within a transaction it is text for now: a node
-    /// of a Galera cluster that gives up the transaction while it prepares a statement tells
-    /// nobody, and what follows would be committed without what came before.
+    /// of a Galera cluster that gives up the transaction while it prepares a statement reports no
+    /// error, and what follows would be committed without what came before.
     pub(crate) fn ready(
         &mut self,
         template: Template,

@@ -19,7 +19,7 @@ use crate::link::Link;
 
 /// What it is called.
 pub const OWN_DATABASE: &str = "iostrata_probe";
-/// The table in it that says whose it is.
+/// The table in it that marks its owner.
 const MARK: &str = "made_by_iostrata";
 
 /// The database, as long as the value lives.
@@ -88,7 +88,7 @@ impl OwnDatabase {
     /// Removes it.
     ///
     /// # Errors
-    /// What the server said; the next measurement removes it then.
+    /// The server's error; the next measurement removes it then.
     pub fn remove(mut self) -> Result<(), TargetError> {
         self.drop_database()
     }
@@ -110,7 +110,7 @@ impl OwnDatabase {
 
 impl Drop for OwnDatabase {
     fn drop(&mut self) {
-        // What failed before is the error to tell.
+        // What failed before is the error to report.
         let _also_failed = self.drop_database();
     }
 }
@@ -120,12 +120,12 @@ impl Drop for OwnDatabase {
 pub enum DataPlace {
     /// In this directory of this machine.
     Here(PathBuf),
-    /// It cannot be said, or not be read; the reason.
+    /// It is unknown, or cannot be read; the reason.
     Unknown(String),
 }
 
 impl DataPlace {
-    /// Asks a server. It is taken to be on this machine when it has the machine's name and its
+    /// Queries a server. It is taken to be on this machine when it has the machine's name and its
     /// directory has the directories of its databases.
     ///
     /// # Errors

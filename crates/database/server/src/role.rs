@@ -1,7 +1,7 @@
 //! What a server is among others: a replica, a member of a group, or by itself.
 //!
 //! Invariant: a replica that may be written to is one all the same. What a user may not see is
-//! looked for elsewhere, and is said to be hidden where it can be seen nowhere.
+//! looked up elsewhere, and reported as hidden where it can be seen nowhere.
 
 use iostrata_database::target::{TargetError, Trouble};
 use mysql::Conn;
@@ -35,15 +35,15 @@ const THREADS: &str =
 /// Answered to those only who may see the threads of others.
 const SEES_THREADS: &str =
     "SELECT COUNT(*) FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'";
-/// Where the states of both threads are among the columns of those.
+/// The places of the states of both threads among those columns.
 const RUNNING: [usize; 2] = [10, 11];
 
-/// Asks a server what it is.
+/// Queries a server's role.
 pub(crate) fn role(conn: &mut Conn, name: &str) -> Result<ServerRole, TargetError> {
     role_by(&mut |sql| texts(conn, sql).map_err(|error| failure::told(name, sql, &error)))
 }
 
-/// Asks a server for rows of texts.
+/// Queries a server for rows of texts.
 type Asks<'a> = dyn FnMut(&str) -> Result<TextRows, TargetError> + 'a;
 
 fn role_by(ask: &mut Asks<'_>) -> Result<ServerRole, TargetError> {
@@ -68,7 +68,7 @@ fn role_by(ask: &mut Asks<'_>) -> Result<ServerRole, TargetError> {
     Ok(role)
 }
 
-/// MariaDB 12 knows more than ON and OFF, and each of them but OFF is read-only.
+/// MariaDB 12 has more values than ON and OFF, and each of them except OFF is read-only.
 fn is_on(value: &str) -> bool {
     !matches!(value.to_ascii_uppercase().as_str(), "OFF" | "0" | "")
 }

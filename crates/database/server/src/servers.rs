@@ -1,4 +1,4 @@
-//! Servers as studies and tuning ask and alter them: by address, one question at a time.
+//! Servers as studies and tuning query and alter them: by address, one query at a time.
 
 use iostrata_change::{EVENT, ServerError, ServerToken, ServerValues, Servers, variable_literal};
 use iostrata_database::target::{TargetError, Trouble};
@@ -16,7 +16,7 @@ use crate::identity;
 /// restarted meanwhile is found again.
 #[derive(Clone, Debug, Default)]
 pub struct MySqlServers {
-    /// Where the user's name and password are when the address does not say them.
+    /// Where the user's name and password are when the address does not hold them.
     pub credentials: Credentials,
     /// Addresses with their secrets: one counts for every address of the same hosts or socket.
     pub known: Vec<ServerAddress>,
@@ -67,7 +67,7 @@ pub const COUNTER: &str = "innodb_metrics.";
 pub const ON: &str = "on";
 const OFF: &str = "off";
 
-/// The states of counters, by the names that they are asked by.
+/// The states of counters, by the names that they are queried by.
 fn counters(ask: &mut Asks<'_>, names: &[&str]) -> Result<ServerValues, ServerError> {
     let words = names.iter().map(|name| Ok(format!("'{}'", counter_of(checked(name)?))));
     let words = words.collect::<Result<Vec<String>, ServerError>>()?.join(", ");

@@ -1,8 +1,8 @@
 //! Where the values of a server's settings come from.
 //!
-//! MySQL 8 and later tell it in `performance_schema.variables_info`, MariaDB 10.1 and later in
-//! `information_schema.SYSTEM_VARIABLES`. Invariant: a server that does not tell says nothing about
-//! any setting; none is assumed to be a default.
+//! MySQL 8 and later report it in `performance_schema.variables_info`, MariaDB 10.1 and later in
+//! `information_schema.SYSTEM_VARIABLES`. Invariant: with a server that does not report it nothing
+//! is known about any setting; none is assumed to be a default.
 
 use iostrata_run::{SettingOrigin, SettingSource};
 use mysql::Conn;
@@ -11,7 +11,8 @@ use crate::connect::texts;
 use crate::flavour::{Flavour, ServerVersion};
 
 /// A session that sets a variable for itself is noted like one that sets it for the server. MySQL 9
-/// tells which variables a session has; before it, only those count that no session has.
+/// reports which variables have session scope; before it, only variables without session scope
+/// count.
 const MYSQL: [&str; 2] = [
     "JOIN performance_schema.variables_metadata m USING (VARIABLE_NAME) \
      WHERE i.VARIABLE_SOURCE <> 'COMPILED' \
@@ -43,7 +44,7 @@ const MARIADB: [&str; 2] = [
      (GLOBAL_VALUE_ORIGIN = 'SQL' AND GLOBAL_VALUE <=> DEFAULT_VALUE) ORDER BY 1",
 ];
 
-/// The settings that are not defaults, by name; nothing where the server does not tell.
+/// The settings that are not defaults, by name; nothing where the server does not report them.
 pub(crate) fn setting_origins(
     conn: &mut Conn,
     version: &ServerVersion,

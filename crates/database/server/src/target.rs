@@ -31,7 +31,7 @@ use crate::setting_origin;
 use crate::sql::{self, TableOptions};
 use crate::used;
 
-/// What servers say of a storage engine that they do not have, or have switched off.
+/// Errors of servers for a storage engine that they do not have, or have switched off.
 const NO_ENGINE: [&str; 3] = ["1286", "1289", "3161"];
 
 /// A database on a server of MySQL's family, or on several that serve the same one.
@@ -48,7 +48,7 @@ pub struct ServerTarget {
     one: Option<Arc<ServerToken>>,
 }
 
-/// Settings of servers that take no table without a primary key, and values that say so.
+/// Settings of servers that take no table without a primary key, and the values that turn it on.
 const KEY_SETTINGS: [(&str, &[&str]); 3] = [
     ("innodb_force_primary_key", &["ON", "1"]),
     ("sql_require_primary_key", &["ON", "1"]),
@@ -67,7 +67,7 @@ struct TableLoad {
 }
 
 impl ServerTarget {
-    /// Connects, and asks the server what it is. The address is complete: see
+    /// Connects, and queries the server's version. The address is complete: see
     /// [`crate::Credentials::complete`]. Tables are made with the storage engine, or with the
     /// server's own choice.
     ///
@@ -121,7 +121,7 @@ impl ServerTarget {
         Self::opened(address, None, true)
     }
 
-    /// The one server to which every connection leads; none where that is not asked for.
+    /// The one server to which every connection leads; none where that is not required.
     pub fn one(&self) -> Option<&ServerToken> {
         self.one.as_deref()
     }
@@ -182,8 +182,8 @@ impl ServerTarget {
         role::role(self.short_link()?.conn(), &self.name)
     }
 
-    /// Its settings that are not defaults, with where they come from; nothing where it does not
-    /// tell.
+    /// Its settings that are not defaults, with their origin; nothing where it does not report
+    /// them.
     ///
     /// # Errors
     /// When the server does not answer.
@@ -215,8 +215,8 @@ impl ServerTarget {
         &self.version
     }
 
-    /// Counters of InnoDB that are off and would tell a sampler more. Those of commits do not where
-    /// performance_schema counts transactions.
+    /// Counters of InnoDB that are off and would give a sampler more. Counters of commits are not
+    /// among them where performance_schema counts transactions.
     ///
     /// # Errors
     /// When the server does not answer, or the user may not see them.
@@ -275,8 +275,8 @@ impl ServerTarget {
         Ok(loaded.parts.insert(part) && loaded.was_empty && !overlaps)
     }
 
-    /// The error for a storage engine that the server does not have or has switched off, if that
-    /// is what it said.
+    /// The error for a storage engine that the server does not have or has switched off, if that is
+    /// its error.
     fn lacking(&self, link: &mut Link, engine: &str, error: TargetError) -> TargetError {
         if !lacks_storage_engine(&error) {
             return error;
@@ -293,7 +293,7 @@ impl ServerTarget {
         TargetError { text, fix: Some(fix), ..error }
     }
 
-    /// Whether the server takes no table without a primary key, as far as its settings say it.
+    /// Whether the server takes no table without a primary key, by its settings.
     fn requires_keys(&self, link: &mut Link) -> Result<bool, TargetError> {
         let names = KEY_SETTINGS.map(|(name, _)| format!("'{name}'")).join(", ");
         let sql = format!("SHOW VARIABLES WHERE Variable_name IN ({names}, '{GROUP_NAME}')");
@@ -315,17 +315,18 @@ impl ServerTarget {
     }
 }
 
-/// Whether a server says that it has no such storage engine. Other errors name storage engines,
-/// too: a full disk is "Got error 28 ... from storage engine".
+/// Whether an error means that a server has no such storage engine. Other errors name storage
+/// engines, too: a full disk is "Got error 28 ... from storage engine".
 pub fn lacks_storage_engine(error: &TargetError) -> bool {
     NO_ENGINE.contains(&error.code.as_str())
 }
 
-/// Asks a server what it is.
+/// Queries a server's version.
 pub(crate) fn version_of(target: &str, conn: &mut Conn) -> Result<ServerVersion, TargetError> {
     let sql = "SELECT VERSION(), @@version_comment";
     let answer = match texts(conn, sql) {
-        // Who speaks the protocol but has no such variable says its version all the same.
+        // A server that speaks the protocol but has no such variable reports its version all the
+        // same.
         Err(mysql::Error::MySqlError(_)) => texts(conn, "SELECT VERSION()"),
         answer => answer,
     };

@@ -42,7 +42,7 @@ const KEY_MAX: i64 = 300_000_000;
 const SUM_DIGITS: usize = 10;
 const STRING: usize = 40;
 
-/// The table, and one that says what was loaded.
+/// The table, and one that records what was loaded.
 pub fn schema() -> Schema {
     let column = |name: &str, of| Column { name: name.to_owned(), of, is_nullable: false };
     let int = ColumnType::Int { bytes: 4 };
@@ -128,7 +128,7 @@ impl Default for InsertSpec {
 /// How many rows were loaded in bulk.
 ///
 /// # Errors
-/// What the target said; nothing was prepared, or not to the end.
+/// The target's error; nothing was prepared, or not to the end.
 pub fn rows_loaded(target: &dyn Target) -> Result<i64, TargetError> {
     let numbers = LoadedMark { schema: &Arc::new(schema()), command: COMMAND }.ready(target)?;
     Ok(numbers.first().copied().unwrap_or_default())
@@ -137,7 +137,7 @@ pub fn rows_loaded(target: &dyn Target) -> Result<i64, TargetError> {
 /// The greatest key, which is the number of rows as long as none was given up. Reads one row.
 ///
 /// # Errors
-/// What the target said.
+/// The target's error.
 pub fn rows(target: &dyn Target) -> Result<u64, TargetError> {
     let access = Access::Scan {
         index: None,
@@ -159,11 +159,11 @@ pub fn rows(target: &dyn Target) -> Result<u64, TargetError> {
     Ok(if rows.is_empty() { 0 } else { rows.get(0, 0).int().max(0) as u64 })
 }
 
-/// Makes and fills the table; with `resets` in place of the one that is there. Its indexes are made
-/// when it is filled. `progress` gets the rows so far.
+/// Makes and fills the table; with `resets` it replaces an existing one. Its indexes are made when
+/// it is filled. `progress` gets the rows so far.
 ///
 /// # Errors
-/// Another number of rows was loaded before; what the target said; `stop` was set.
+/// Another number of rows was loaded before; the target's error; `stop` was set.
 pub fn prepare(
     target: &dyn Target,
     spec: &InsertSpec,
@@ -198,7 +198,7 @@ pub fn prepare(
 /// Removes the table, if this program made it; whether it was there.
 ///
 /// # Errors
-/// What the target said; a table that iostrata did not make.
+/// The target's error; a table that iostrata did not make.
 pub fn cleanup(target: &dyn Target) -> Result<bool, TargetError> {
     LoadedMark { schema: &Arc::new(schema()), command: COMMAND }.remove(target)
 }
@@ -224,7 +224,7 @@ type Sums = [[i64; RANGES as usize]; KEYS];
 /// Checks all conditions; `progress` gets the share that is done.
 ///
 /// # Errors
-/// What the target said; nothing was prepared. Conditions that do not hold are no error.
+/// The target's error; nothing was prepared. Conditions that do not hold are no error.
 pub fn check(
     target: &dyn Target,
     progress: &mut dyn FnMut(f64),
@@ -256,7 +256,7 @@ pub fn check(
 /// Reads every row and every index once, so that the target has in memory what has room there.
 ///
 /// # Errors
-/// What the target said.
+/// The target's error.
 pub fn read_all(target: &dyn Target) -> Result<(), TargetError> {
     check(target, &mut |_| {}).map(drop)
 }
@@ -337,7 +337,7 @@ impl<'a> InsertTerminals<'a> {
     /// Terminals over a table that is there. `blocks`: whether a session keeps its thread waiting.
     ///
     /// # Errors
-    /// When nothing was prepared, or what the target said.
+    /// When nothing was prepared, or the target's error.
     pub fn new(
         target: &'a dyn Target,
         spec: &InsertSpec,
@@ -349,7 +349,7 @@ impl<'a> InsertTerminals<'a> {
             ops: [Op { name: "insert", table: TABLE, access: Access::Insert }].into(),
             isolation: spec.isolation,
             // One statement is a transaction of its own, and saves a round trip. Where commits may
-            // be pending they are asked for.
+            // be pending they are explicit.
             autocommit: blocks && rows_per_commit <= STATEMENT_ROWS,
             as_text: spec.as_text,
         };

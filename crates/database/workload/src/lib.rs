@@ -2,8 +2,8 @@
 //!
 //! Purpose: TPC-C as specified, the OLTP family in sysbench's words, a load inspired by dbSTRESS,
 //! inserts into random places of indexes: tables, first rows, terminals, transactions and checks.
-//! Invariants: a workload uses a target's public operations alone and knows no database; the same
-//! seed asks for the same things. It measures nothing: the driver in `load` does.
+//! Invariants: a workload uses a target's public operations alone and does not depend on a
+//! database; the same seed makes the same requests. It measures nothing: the driver in `load` does.
 
 mod catalogue;
 pub mod compat;

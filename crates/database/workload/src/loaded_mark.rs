@@ -1,5 +1,5 @@
-//! Filling tables, and what a workload has loaded, as a table of its own with one row of numbers
-//! says.
+//! Filling tables, and what a workload has loaded, recorded in a table of its own with one row of
+//! numbers.
 //!
 //! Invariants: the table is the last one of its schema; it is made before the others and removed
 //! after them, so that tables without it are foreign and are never touched. Its row is written when
@@ -33,10 +33,10 @@ pub(crate) fn mark_table(name: &str, numbers: &[&str]) -> Table {
     }
 }
 
-/// Whether the tables of a schema are there, of which this one says what they hold.
+/// Whether the tables of a schema exist whose contents this one records.
 ///
 /// # Errors
-/// There are tables without it: foreign ones. What the target said.
+/// Tables without it exist: foreign ones. The target's error.
 pub(crate) fn are_ours(
     target: &dyn Target,
     schema: &Schema,
@@ -58,7 +58,7 @@ pub(crate) fn are_ours(
 /// have the same names. `present` are numbers of theirs.
 ///
 /// # Errors
-/// There is one; what the target said.
+/// One exists; the target's error.
 pub(crate) fn refuse_foreign(
     target: &dyn Target,
     schemas: &[Schema],
@@ -137,7 +137,7 @@ impl LoadedMark<'_> {
     /// What is there.
     ///
     /// # Errors
-    /// What the target said; foreign tables, or of another version.
+    /// The target's error; foreign tables, or of another version.
     pub fn read(&self, target: &dyn Target) -> Result<LoadState, TargetError> {
         if !are_ours(target, self.schema, self.number())? {
             return Ok(LoadState::Nothing);
@@ -185,7 +185,7 @@ impl LoadedMark<'_> {
     /// already.
     ///
     /// # Errors
-    /// What the target said; foreign tables, or with other numbers.
+    /// The target's error; foreign tables, or with other numbers.
     pub fn begin(
         &self,
         target: &dyn Target,
@@ -216,7 +216,7 @@ impl LoadedMark<'_> {
     /// Notes that everything is loaded, with these numbers.
     ///
     /// # Errors
-    /// What the target said.
+    /// The target's error.
     pub fn set(&self, target: &dyn Target, numbers: &[i64]) -> Result<(), TargetError> {
         let row: Vec<Value<'_>> =
             [VERSION].iter().chain(numbers).map(|number| Value::Int(*number)).collect();
@@ -226,7 +226,7 @@ impl LoadedMark<'_> {
     /// Removes all tables; whether there were any.
     ///
     /// # Errors
-    /// What the target said; foreign tables.
+    /// The target's error; foreign tables.
     pub fn remove(&self, target: &dyn Target) -> Result<bool, TargetError> {
         match self.read(target) {
             Ok(LoadState::Nothing) => Ok(false),
@@ -262,7 +262,7 @@ impl LoadedMark<'_> {
 
 // Filling tables, several parts at a time.
 //
-// Invariant: the first failure ends all threads' work, and is the one that is returned.
+// Invariant: the first failure ends all threads' work, and is returned.
 
 /// What filling came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -273,7 +273,7 @@ pub struct LoadCounts {
     pub rows_before: u64,
 }
 
-/// Lets so many threads fill one part after the other. `fill` is given a part and asks whether
+/// Lets so many threads fill one part after the other. `fill` gets a part and checks whether
 /// everything is over: because `stop` was set, or another thread has failed.
 ///
 /// # Errors

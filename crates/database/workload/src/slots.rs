@@ -32,7 +32,7 @@ pub enum Conclusion {
 /// One session.
 struct SlotSession<T> {
     session: Box<dyn Session>,
-    /// Commits that are not settled, with what the workload knows of them.
+    /// Commits that are not settled, with the workload's data about them.
     pending: VecDeque<(Ticket, T)>,
 }
 
@@ -42,7 +42,7 @@ impl<T> SlotSession<T> {
     }
 }
 
-/// Sessions, each with its pending commits, of which the workload knows a `T`.
+/// Sessions, each with its pending commits, for each of which the workload keeps a `T`.
 pub(crate) struct Slots<T> {
     slots: Vec<SlotSession<T>>,
     /// What sessions cost that are closed.
@@ -96,7 +96,7 @@ impl<T: Copy> Slots<T> {
         }
     }
 
-    /// Asks for the oldest pending commit of a slot; gives what is known of it once it is durable.
+    /// Polls the oldest pending commit of a slot; returns the data about it once it is durable.
     pub fn settle(&mut self, slot: u32, waits: bool) -> (Option<T>, Settlement) {
         let slot = &mut self.slots[slot as usize];
         let Some((ticket, known)) = slot.pending.front().copied() else {
@@ -175,7 +175,7 @@ pub trait Transactions: Sync {
     /// Runs the statements of one, from its begin up to its commit.
     ///
     /// # Errors
-    /// What the target said.
+    /// The target's error.
     fn run(
         &self,
         buffers: &mut Self::Buffers,
@@ -271,7 +271,7 @@ impl<T: Transactions> TransactionWorker for Worker<'_, T> {
 /// Refuses a target that lacks a table of the schema.
 ///
 /// # Errors
-/// A table is missing; what the target said.
+/// A table is missing; the target's error.
 pub(crate) fn refuse_without_tables(
     target: &dyn Target,
     schema: &Schema,

@@ -54,7 +54,7 @@ pub enum OptionForm {
     Word(&'static str, &'static [(&'static str, &'static str)]),
     /// On or off; the name alone is on.
     Switch,
-    /// On or off, always said.
+    /// On or off, always with a value.
     OnOff,
     /// Given or not.
     Flag,
@@ -75,7 +75,7 @@ pub struct WorkloadOption {
     pub help: &'static str,
     /// Which commands take it.
     pub verbs: &'static [Verb],
-    /// Its value where nothing is said.
+    /// Its default.
     pub default: Option<&'static str>,
     /// An option that it needs.
     pub needs: Option<&'static str>,
@@ -117,7 +117,7 @@ impl WorkloadOption {
         Self { alias: Some(alias), ..self }
     }
 
-    /// With a value where nothing is said.
+    /// With a default.
     pub const fn default(self, value: &'static str) -> Self {
         Self { default: Some(value), ..self }
     }
@@ -181,7 +181,7 @@ pub enum WorkloadError {
     /// A setting that it cannot have, with what helps.
     #[error("{0}")]
     Setting(String),
-    /// What the target said.
+    /// The target's error.
     #[error(transparent)]
     Target(#[from] TargetError),
 }
@@ -231,7 +231,7 @@ impl WorkloadSettings {
         }
     }
 
-    /// Whether something is on or off, where that was said.
+    /// Whether something is on or off, where that was set.
     ///
     /// # Errors
     /// What is neither.
@@ -281,7 +281,7 @@ pub struct SourceOptions {
     pub terminals: u32,
 }
 
-/// Transactions over tables that are there, with what a document says of them.
+/// Transactions over existing tables, with what a document holds about them.
 pub struct RunnableWorkload<'a> {
     /// What the driver runs.
     pub source: Box<dyn TransactionSource + 'a>,
@@ -300,7 +300,7 @@ pub struct RunnableWorkload<'a> {
 }
 
 impl<'a> RunnableWorkload<'a> {
-    /// Transactions of which there is nothing to say.
+    /// Transactions without anything for a document.
     pub(crate) fn new(source: impl TransactionSource + 'a) -> Self {
         Self {
             source: Box::new(source),
@@ -364,7 +364,7 @@ pub trait Workload: Debug + Send + Sync {
     /// several threads.
     ///
     /// # Errors
-    /// Other tables are there; what the target said; it was stopped.
+    /// Other tables are there; the target's error; it was stopped.
     fn load(
         &self,
         target: &dyn Target,
@@ -376,7 +376,7 @@ pub trait Workload: Debug + Send + Sync {
     /// while it is warmed up.
     ///
     /// # Errors
-    /// What the target said.
+    /// The target's error.
     fn read_all(&self, _target: &dyn Target) -> Result<(), TargetError> {
         Ok(())
     }
@@ -389,7 +389,7 @@ pub trait Workload: Debug + Send + Sync {
     /// Its transactions, over tables that are there.
     ///
     /// # Errors
-    /// The tables are missing, or not those that the settings say; what the target said.
+    /// The tables are missing, or do not match the settings; the target's error.
     fn source<'a>(
         &self,
         target: &'a dyn Target,
@@ -410,7 +410,7 @@ pub trait Workload: Debug + Send + Sync {
     /// is done.
     ///
     /// # Errors
-    /// What the target said; nothing was prepared. Conditions that do not hold are no error.
+    /// The target's error; nothing was prepared. Conditions that do not hold are no error.
     fn check(
         &self,
         target: &dyn Target,
@@ -423,11 +423,11 @@ pub trait Workload: Debug + Send + Sync {
     /// Removes the tables; whether there were any.
     ///
     /// # Errors
-    /// What the target said; tables that iostrata did not make.
+    /// The target's error; tables that iostrata did not make.
     fn cleanup(&self, target: &dyn Target) -> Result<bool, TargetError>;
 }
 
-// What came of a condition that a check looks at.
+// The result of a condition that is checked.
 
 /// Violations of one condition that are listed.
 const TOLD_MAX: usize = 3;
@@ -435,7 +435,7 @@ const TOLD_MAX: usize = 3;
 /// What came of one condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// What it says, where no specification has a text for it.
+    /// Its text, where no specification has one.
     pub says: String,
     /// Places where it does not hold.
     pub violations: u64,
@@ -446,7 +446,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// One that is to be looked at.
+    /// One that is to be checked.
     pub(crate) fn new(says: impl Into<String>) -> Self {
         Self { says: says.into(), ..Self::default() }
     }

@@ -17,7 +17,7 @@ pub enum ChangeError {
     /// This kernel, machine or user cannot have it.
     #[error("{what} is not available here: {why}; {fix}")]
     Unavailable {
-        /// What was asked for.
+        /// What was requested.
         what: String,
         /// What was found.
         why: String,
@@ -30,7 +30,7 @@ pub enum ChangeError {
          credentials are right"
     )]
     NoAnswer {
-        /// What was asked for.
+        /// What was requested.
         what: String,
         /// What was found.
         why: String,

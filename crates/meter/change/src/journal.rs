@@ -2,15 +2,15 @@
 //! measuring files were made; and the directory where journals are kept, which a kill survives.
 //!
 //! Layout: a file of JSON lines, `changes-<pid>-<start>-<n>.jsonl`; the first line names the owner.
-//! Invariant: a line is on the disk, and the file's name too, before what it announces happens; the
+//! Invariant: a line, and the file's name, is on the disk before what it announces happens; the
 //! file is locked as long as its owner lives; only the last line can be torn, and a torn line
 //! announced nothing that happened. A journal that has grown long is replaced in one step by a
-//! shorter one that says the same; a process that had opened the old one sees that it is no journal
-//! any more. Only its owner may look into the directory.
+//! shorter one of the same meaning; a process that had opened the old one sees that it is no
+//! journal any more. Only its owner may read the directory.
 //!
-//! Lines are only added, or all replaced by fewer that say the same; a change counts as undone when
-//! its last line says so. Reading never fails; a line that cannot be read in the middle is counted,
-//! not skipped in silence.
+//! Lines are only added, or all replaced by fewer of the same meaning; a change counts as undone
+//! when its last line states it. Reading never fails; a line in the middle that cannot be read is
+//! counted, not skipped silently.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
@@ -299,7 +299,7 @@ impl Content {
     fn take(&mut self, record: Record) {
         match record {
             Record::Journal { version, owner } => {
-                // A newer version may say more than is understood here.
+                // A newer version may hold more than is understood here.
                 self.damaged_lines += u32::from(version > VERSION);
                 self.owner = Some(owner);
             }

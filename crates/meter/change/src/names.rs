@@ -123,7 +123,7 @@ impl FilesystemKind {
     }
 
     /// Arguments of every call: no discard, nothing put off until after mounting, and no question
-    /// about old contents, which were looked at before.
+    /// about old contents, which were checked before.
     pub(crate) fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Ext4 => &["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
@@ -141,7 +141,7 @@ pub enum Prewrite {
     /// checked.
     All,
     /// Nothing: the file is only allocated. What a load touches has to be written first, and
-    /// [`touched_unwritten_bytes`](crate::touched_unwritten_bytes) says whether it was.
+    /// [`touched_unwritten_bytes`](crate::touched_unwritten_bytes) returns whether it was.
     None,
 }
 

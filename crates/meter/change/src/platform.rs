@@ -53,7 +53,7 @@ pub enum RunError {
     /// It is not installed.
     #[error("it is not installed")]
     Missing,
-    /// It failed; the last lines of what it said.
+    /// It failed; the last lines of its output.
     #[error("{0}")]
     Failed(String),
     /// It could not be started.
@@ -142,10 +142,10 @@ pub trait Platform {
     /// When it is missing or cannot be started.
     fn start(&self, server: &ServerCommand, tie: Tie<'_>) -> Result<Owner, RunError>;
 
-    /// How a database server greets on a socket, asked with bounded patience.
+    /// How a database server greets on a socket, within a bounded time.
     fn greeting(&self, socket: &Path) -> Greeting;
 
-    /// What a server said that this process started; `None` while it lives.
+    /// The output of a server that this process started; `None` while it lives.
     fn said(&self, process: &Owner) -> Option<String>;
 
     /// The living processes of exactly this command line.
@@ -154,11 +154,11 @@ pub trait Platform {
     /// Ends a process, if it still lives.
     fn end(&self, process: &Owner, how: Ending) -> io::Result<()>;
 
-    /// Asks for a file that a server may show, with bounded patience.
+    /// Queries a file that a server may show, within a bounded time.
     fn ask(&self, file: &Path) -> Answer;
 
-    /// By whom or what a device is used that is not a program's plain opening of it; asked with
-    /// bounded patience.
+    /// By whom or what a device is used, other than by a program that merely opened it; checked
+    /// within a bounded time.
     fn in_use(&self, device: &Path) -> io::Result<Option<DeviceState>>;
 
     /// Other processes that have a device or file open, as `dd (process 12)`.
@@ -167,7 +167,7 @@ pub trait Platform {
     /// Database servers.
     fn servers_at(&self) -> &dyn Servers;
 
-    /// Whether the program was asked to end, so that waiting has no point.
+    /// Whether the program was requested to end, so that waiting has no point.
     fn is_stopping(&self) -> bool;
 
     /// Writes everything dirty.
@@ -203,7 +203,7 @@ pub(crate) fn while_busy(
     act()
 }
 
-/// Waits until something holds, or patience ends; says whether it holds.
+/// Waits until something holds, or the time is up; returns whether it holds.
 pub(crate) fn until(
     platform: &dyn Platform,
     tries: u32,

@@ -4,7 +4,7 @@
 //!
 //! Invariant: a journal whose owner lives is left alone, and one that is locked has a living owner;
 //! everything may be repeated; one failure does not keep the rest from being put back; what is
-//! still there after a reboot is looked at, and what went with it is not.
+//! still there after a reboot is checked, and what went with it is not.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -63,11 +63,11 @@ pub struct JournalReport {
 pub struct RestoreReport {
     /// One per journal found.
     pub journals: Vec<JournalReport>,
-    /// Why the one server that was asked for did not answer, so that journals which name it by
-    /// another address are not found.
+    /// Why the one requested server did not answer, so that journals which name it by another
+    /// address are not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_error: Option<String>,
-    /// Other servers whose settings killed processes left changed, where one was asked for.
+    /// Other servers whose settings killed processes left changed, where one server was requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_servers: Vec<String>,
 }
@@ -88,8 +88,8 @@ pub fn restore(state: &StateDir, platform: &dyn Platform) -> RestoreReport {
 }
 
 /// Undoes the changes of the journals whose owner is gone and that concern one server. It is
-/// reached by this address, whatever address the journals name it by, and asked only when there
-/// are settings of any server in them.
+/// reached by this address, whatever address the journals name it by, and contacted only when
+/// settings of any server are in them.
 pub fn restore_server(state: &StateDir, platform: &dyn Platform, address: &str) -> RestoreReport {
     let holds = |path: &PathBuf, is_meant: &dyn Fn(&JournalEntry) -> bool| {
         let content = fs::read(path).map(|bytes| parse(&bytes)).unwrap_or_default();

@@ -37,7 +37,7 @@ pub struct PathEntry {
     pub bytes: u64,
     /// It belongs to this user, and no other may read or write it.
     pub is_private: bool,
-    /// When it came into being, in us since 1970, where the file system knows.
+    /// When it was created, in us since 1970, where the file system records it.
     pub born_us: Option<u64>,
 }
 
@@ -89,7 +89,7 @@ impl fmt::Display for DeviceState {
     }
 }
 
-/// What a served file says when it is asked for, with bounded patience.
+/// The result of a query of a served file, within a bounded time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It is there, and its server answered just now.

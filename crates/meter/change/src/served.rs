@@ -73,7 +73,7 @@ pub enum StopError {
         /// The run.
         owner: Owner,
     },
-    /// The server cannot be ended, or the device not be looked at.
+    /// The server cannot be ended, or the device cannot be inspected.
     #[error(transparent)]
     Change(#[from] ChangeError),
     /// The journal cannot be worked with.
@@ -129,7 +129,7 @@ fn disk(
 /// Stops a disk that was left behind: detaches it, ends its server, removes what was made for it.
 ///
 /// # Errors
-/// As [`StopError`] says; of a disk that is in use nothing is touched.
+/// As in [`StopError`]; nothing of a disk in use is touched.
 pub fn stop_served(
     state: &StateDir,
     platform: &dyn Platform,

@@ -1,8 +1,8 @@
 //! A program that serves a file system or a database, as it is started, found again and ended, and
 //! the first packet of a database server: whether it is ready for clients.
 //!
-//! Invariant: of a greeting only bytes are looked at, nothing is sent. A greeting is protocol
-//! version 10 with the server's version; all else is no server, or one that turns clients away.
+//! Invariant: of a greeting only bytes are read, nothing is sent. A greeting is protocol version 10
+//! with the server's version; all else is no server, or one that turns clients away.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -65,7 +65,7 @@ pub enum Tie<'a> {
 /// How a server is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It is asked to (SIGTERM).
+    /// On request (SIGTERM).
     Asked,
     /// At once (SIGKILL).
     Forced,
@@ -90,10 +90,10 @@ pub enum Greeting {
     Silent,
     /// A server, ready to let clients in.
     Ready {
-        /// Its version, as it says.
+        /// Its version, as it reports it.
         version: String,
     },
-    /// A server that turns clients away; what it said.
+    /// A server that turns clients away; its message.
     Refused(String),
 }
 

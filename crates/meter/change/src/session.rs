@@ -40,7 +40,7 @@ pub struct AppliedChange {
 }
 
 impl AppliedChange {
-    /// What was asked for and what the kernel or server took, where it is one value.
+    /// The requested value and the one that the kernel or server took, where it is one value.
     pub fn asked_and_took(&self) -> Option<(&str, &str)> {
         kind::asked_and_took(&self.change, &self.effect)
     }
@@ -86,8 +86,8 @@ impl<W: Platform> Session<W> {
     ///
     /// # Errors
     /// [`ChangeError::Unavailable`] when this kernel or machine does not have it,
-    /// [`ChangeError::Refused`] and [`ChangeError::Taken`] when it must not be done; others as they
-    /// say. What was done until then is undone.
+    /// [`ChangeError::Refused`] and [`ChangeError::Taken`] when it must not be done; others as
+    /// their texts state. What was done until then is undone.
     pub fn apply(&mut self, change: impl Into<Change>) -> Result<AppliedChange, ChangeError> {
         let change = change.into().located(|path| self.platform.real(path));
         if !begin_change() {
@@ -206,7 +206,7 @@ impl<W: Platform> Session<W> {
     /// is in use, and only if it is empty, over a file of this session, or named to be overwritten.
     ///
     /// # Errors
-    /// [`ChangeError::Refused`] with what was found, and others when it cannot be looked at.
+    /// [`ChangeError::Refused`] with what was found, and others when it cannot be inspected.
     pub fn may_overwrite(&self, device: &DeviceRef) -> Result<(), ChangeError> {
         kind::filesystem::may_overwrite(&self.platform, device, &self.active)
     }

@@ -1,5 +1,5 @@
-//! The one way in which a database server is asked and altered, so that a stand-in can take its
-//! place. A client library lies behind it, elsewhere.
+//! The only interface through which a database server is queried and altered, so that a stand-in
+//! can take its place. A client library lies behind it, elsewhere.
 //!
 //! Of some settings one bounds another. At no moment between two steps is a lower one above its
 //! bound: MySQL cuts the value that is set, MariaDB moves the other variable; in this order neither
@@ -43,7 +43,7 @@ impl ServerSetting {
 pub struct ServerToken {
     /// Its data directory.
     pub data_dir: PathBuf,
-    /// Name of its host and its port, as it says itself.
+    /// Name of its host and its port, as it reports them.
     pub place: String,
     /// When it started, in seconds since 1970, as the server's own clock has it.
     pub started_s: u64,
@@ -75,13 +75,13 @@ impl fmt::Display for ServerToken {
     }
 }
 
-/// Why a server was not asked or altered.
+/// Why a server was not queried or altered.
 #[derive(Debug, Error)]
 pub enum ServerError {
     /// It does not answer, or lets this user not in.
     #[error("{0}")]
     NoAnswer(String),
-    /// It answers and refuses; what it said.
+    /// It answers and refuses; its message.
     #[error("{0}")]
     Refused(String),
 }

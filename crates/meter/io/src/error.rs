@@ -28,7 +28,7 @@ pub enum IoError {
     Depth {
         /// The API's name as users write it.
         api: &'static str,
-        /// Requests asked for.
+        /// Requests that were requested at once.
         depth: u32,
         /// Requests possible.
         most: u32,
@@ -40,7 +40,7 @@ pub enum IoError {
         "cannot map {bytes} bytes of request buffers: {source}; use a smaller depth or block size"
     )]
     Memory {
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: u64,
         /// The kernel's answer.
         source: io::Error,
@@ -68,7 +68,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// Another error of opening it or asking about it.
+    /// Another error of opening it or of reading its properties.
     #[error("cannot open or look at {path}: {source}")]
     System {
         /// The file.

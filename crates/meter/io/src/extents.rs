@@ -3,7 +3,7 @@
 //!
 //! Purpose: reads of holes and of unwritten extents never reach the device, nor do reads that the
 //! cache answers, so a figure measured on them is false. Invariant: the three sums of extents add
-//! up to the bytes asked about. It changes nothing, except that asking makes the file system
+//! up to the bytes queried. It changes nothing, except that the query makes the file system
 //! allocate what was written and delayed.
 
 #![allow(unsafe_code)]
@@ -82,7 +82,7 @@ impl ExtentReport {
     }
 }
 
-/// Looks at the first `bytes` bytes of a file.
+/// Reads the extents of the first `bytes` bytes of a file.
 pub(crate) fn look(file: BorrowedFd<'_>, bytes: u64) -> io::Result<ExtentReport> {
     match fiemap(file, bytes) {
         Err(error) => match Errno::from_io_error(&error) {
@@ -158,8 +158,8 @@ fn by_seeking(file: BorrowedFd<'_>, bytes: u64) -> ExtentReport {
 // How much of a file is in the page cache.
 //
 // Purpose: a direct read leaves nothing there. Pages that appear during direct I/O show that the
-// flag was ignored; pages present before buffered reads show that the cache answered.
-// Invariant: asking brings no page in and drops none.
+// flag was ignored; pages present before buffered reads show that the cache answered. Invariant:
+// the query brings no page in and drops none.
 
 /// Number of the cachestat system call (Linux 6.5), the same on every architecture but alpha.
 const SYS_CACHESTAT: libc::c_long = 451;
@@ -188,7 +188,7 @@ struct CacheStat {
 pub struct Residency {
     /// Bytes in the page cache.
     pub cached_bytes: u64,
-    /// Bytes looked at.
+    /// Bytes checked.
     pub total_bytes: u64,
 }
 
@@ -208,7 +208,7 @@ impl Residency {
     }
 }
 
-/// Looks at the first `bytes` bytes of a file.
+/// Counts the cached bytes among the first `bytes` bytes of a file.
 pub(crate) fn cached(file: BorrowedFd<'_>, bytes: u64) -> io::Result<Residency> {
     let pages = match by_cachestat(file, bytes) {
         Ok(pages) => pages,

@@ -12,7 +12,7 @@ pub enum OpKind {
     Write,
     /// Discards `len` bytes at `offset`.
     Trim,
-    /// Flushes a file, as [`ApiConfig::sync_kind`](crate::ApiConfig::sync_kind) says.
+    /// Flushes a file, by [`ApiConfig::sync_kind`](crate::ApiConfig::sync_kind).
     Sync,
 }
 
@@ -28,7 +28,7 @@ pub enum SyncKind {
     Range(u32),
 }
 
-/// What a request asks of its file in place of moving bytes.
+/// The call that a request makes on its file in place of moving bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileCall {
     /// fallocate: a write makes room and lets the file grow, a read makes room, a discard punches a
@@ -36,7 +36,7 @@ pub enum FileCall {
     Allocate,
     /// ftruncate: a write cuts or grows the file to its offset.
     Truncate,
-    /// open with O_CREAT, and close: the file is asked for by its name.
+    /// open with O_CREAT, and close: the file is opened by its name.
     Create,
     /// stat, by its name.
     Stat,
@@ -55,7 +55,7 @@ pub struct Op {
     pub offset: u64,
     /// Bytes to move; of a flush those of its range, 0 for all up to the end of the file.
     pub len: u32,
-    /// Slot in [`Buffers`](crate::Buffers); not looked at for a flush.
+    /// Slot in [`Buffers`](crate::Buffers); not used by a flush.
     pub buffer: u32,
     /// Given back in [`Completion`]; means nothing to the API.
     pub tag: u32,
@@ -68,6 +68,6 @@ pub struct Completion {
     pub tag: u32,
     /// The kind of the request.
     pub kind: OpKind,
-    /// Bytes moved (fewer than asked for at the end of a file), 0 for a flush, or `-errno`.
+    /// Bytes moved (fewer than requested at the end of a file), 0 for a flush, or `-errno`.
     pub result: i32,
 }

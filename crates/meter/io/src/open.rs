@@ -21,7 +21,7 @@ use crate::{OpenError, extents};
 use crate::memory_files::MemoryFiles;
 
 /// O_DSYNC. rustix 1.1 gives its own constant of that name the value of O_SYNC, which would flush
-/// more than was asked for.
+/// more than was requested.
 pub(crate) const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
 
 /// Durability that the open flags give to every write.
@@ -165,7 +165,7 @@ impl OpenFiles {
     /// What the blocks of the files are: written, unwritten or holes.
     ///
     /// # Errors
-    /// When the kernel cannot be asked about a file.
+    /// When the kernel cannot report on a file.
     pub fn extents(&self) -> Result<ExtentReport, OpenError> {
         let first = ExtentReport { supported: true, ..ExtentReport::default() };
         self.over_files(first, extents::look, ExtentReport::and)
@@ -174,7 +174,7 @@ impl OpenFiles {
     /// How much of the files is in the page cache.
     ///
     /// # Errors
-    /// When the kernel cannot be asked about a file.
+    /// When the kernel cannot report on a file.
     pub fn residency(&self) -> Result<Residency, OpenError> {
         self.over_files(Residency::default(), extents::cached, Residency::and)
     }
@@ -182,13 +182,13 @@ impl OpenFiles {
     /// Flushes the files.
     ///
     /// # Errors
-    /// What the kernel says of the first one that cannot be flushed.
+    /// The kernel's error for the first one that cannot be flushed.
     pub fn sync(&self) -> io::Result<()> {
         let mut descriptors = self.files.iter().filter_map(|file| file.descriptor.as_ref());
         Ok(descriptors.try_for_each(fsync)?)
     }
 
-    /// Asks the kernel to drop the files from the page cache. Dirty pages stay until flushed.
+    /// Advises the kernel to drop the files from the page cache. Dirty pages stay until flushed.
     pub fn drop_cached(&self) {
         for file in self.files.iter().filter_map(|file| file.descriptor.as_ref()) {
             let _only_advice = fadvise(file, 0, None, Advice::DontNeed);
@@ -259,8 +259,8 @@ fn open_one(path: &Path, mode: OpenMode) -> Result<OwnedFd, OpenError> {
     })
 }
 
-/// What direct I/O on this file must be aligned to: statx where the kernel says it (6.1), else the
-/// device's logical block, else the file system's block.
+/// What direct I/O on this file must be aligned to: statx where the kernel reports it (6.1), else
+/// the device's logical block, else the file system's block.
 pub(crate) fn alignment(file: BorrowedFd<'_>) -> Alignment {
     if let Some(alignment) = stated_alignment(file) {
         return alignment;

@@ -2,14 +2,14 @@
 //!
 //! Invariant: the schedule never waits for a request; moments are kept in 1/1024 of a nanosecond,
 //! so that rounding does not add up (a gap rounded to whole microseconds is wrong by a third at
-//! 300,000 per second). It reads no clock: it only says when.
+//! 300,000 per second). It reads no clock: it only returns moments.
 
 use iostrata_plan::{Pacing, RateProcess};
 
 use iostrata_stats::Random;
 
 const FRACTIONS_PER_NS: f64 = 1024.0;
-/// Tells random moments of writes from those of reads.
+/// Makes the random moments of writes differ from those of reads.
 const WRITES_SEED: u64 = 0x5752_4954_4553;
 
 /// The due times of one worker's requests, in nanoseconds from the start of the window.

@@ -1,8 +1,8 @@
 //! Time for the measuring loop.
 //!
 //! Purpose: one clock for every worker, thread or process, cheap enough to read twice per request.
-//! Invariant: ticks never run backwards within a worker, and a clock knows how many nanoseconds its
-//! ticks are. Which clock is used is decided once per program and stated.
+//! Invariant: ticks never run backwards within a worker, and a clock converts its ticks to
+//! nanoseconds. Which clock is used is decided once per program and stated.
 
 #![allow(unsafe_code)]
 
@@ -103,10 +103,10 @@ impl Clock for MonotonicClock {
 
 // The processor's time stamp counter, checked against CLOCK_MONOTONIC_RAW.
 //
-// Invariant: it is used only where the processor says that it runs at a constant rate, the kernel
-// itself trusts it, and two calibrations agree; otherwise the reason is kept and CLOCK_MONOTONIC
-// used. It does not correct for reordering: a stamp may be a few nanoseconds early, the same for
-// every request.
+// Invariant: it is used only where the processor reports that it runs at a constant rate, the
+// kernel itself trusts it, and two calibrations agree; otherwise the reason is kept and
+// CLOCK_MONOTONIC used. It does not correct for reordering: a stamp may be a few nanoseconds early,
+// the same for every request.
 
 /// Two calibrations may disagree by this much, in parts per million.
 const DISAGREEMENT_PPM_MAX: f64 = 100.0;

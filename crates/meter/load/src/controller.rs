@@ -2,8 +2,8 @@
 //! ends and waits for them; its observers, and what surrounds it.
 //!
 //! Invariant: all workers see the same start and the same end. A window of exact length ends then
-//! and only then, unless it is interrupted or its workers end it. It knows no kind of load and
-//! computes no figure.
+//! and only then, unless it is interrupted or its workers end it. It does not depend on the kind of
+//! load and computes no figure.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +19,13 @@ use crate::shared_stats::{SharedStats, WorkerState, start_poll};
 use crate::tally::Slices;
 use crate::transactions::LiveFigures;
 
-/// How often the controller looks at the window.
+/// How often the controller checks the window.
 const LOOK: Duration = Duration::from_millis(4);
 /// Slices before the planned end of a window at which it is decided whether it needs to be longer.
 const END_NOTICE: usize = 10;
 /// Slices before the present one that workers may not have posted yet.
 const UNPOSTED: usize = 2;
-/// Workers are told the start at least this long before it,
+/// Workers get the start time at least this long before it,
 const NOTICE_NS: u64 = 2_000_000;
 /// and so many of their looks.
 const NOTICE_LOOKS: u32 = 2;
@@ -298,8 +298,7 @@ impl<C: Clock> Controller<C> {
         (after > 0).then(|| self.clock.to_ns(after) as f64 * 1e-9)
     }
 
-    /// Seconds from the start to the end of a worker's part; 0 where it failed to say when that
-    /// was.
+    /// Seconds from the start to the end of a worker's part; 0 where it failed to report that time.
     pub(crate) fn ended_s(&self, worker: u32) -> f64 {
         self.clock.to_ns(self.shared.ended(worker)) as f64 * 1e-9
     }

@@ -1,6 +1,6 @@
-//! What fio's forms of the output show of requests beside their figures.
+//! What fio's forms of the output show of requests in addition to their figures.
 //!
-//! Invariant: it is noted only where a stream asks for it, and covers the same stretch of the
+//! Invariant: it is noted only where a stream requests it, and covers the same stretch of the
 //! window as the figures. Noting allocates nothing: its memory is there before the window begins.
 
 use std::ops::Range;
@@ -172,13 +172,13 @@ impl CloneDetail {
 /// One stream of a window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StreamDetail {
-    /// Its requests; empty where that was not asked for.
+    /// Its requests; empty where that was not requested.
     pub requests: RequestDetail,
     /// Switches and faults of its workers.
     pub used: ThreadUse,
-    /// How steady its rate was; absent where that was not asked for.
+    /// How steady its rate was; absent where that was not requested.
     pub steady: Option<SteadyRates>,
-    /// Its workers; none where that was not asked for.
+    /// Its workers; none where that was not requested.
     pub clones: Vec<CloneDetail>,
 }
 

@@ -1,7 +1,7 @@
-//! What a worker of a stream that is not plain has beside the loop.
+//! What a worker of a stream that is not plain has in addition to the loop.
 //!
 //! Purpose: keep all of it behind one look in the loop, so that plain streams do not pay for it.
-//! Invariant: absent exactly where the spec says that the loop is plain and no detail is asked for.
+//! Invariant: absent exactly where the loop is plain by the spec and no detail is requested.
 
 use std::io;
 use std::time::Duration;
@@ -27,12 +27,12 @@ pub(crate) struct Extras {
     /// Chooses requests where the plain generator does not do.
     varied: Option<MixedRequests>,
     block_bytes: u32,
-    /// Bytes that may still be asked for in the present loop,
+    /// Bytes that may still be requested in the present loop,
     bytes_left: u64,
     /// in each of those behind it, and how many these are.
     loop_bytes: u64,
     loops_left: u32,
-    /// Whether it ends when it is told to.
+    /// Whether it ends when ordered to.
     pub obeys: bool,
     pauses: Option<Pauses>,
     /// Schedules of the directions, and the kind that the mix wants next.
@@ -52,7 +52,7 @@ pub(crate) struct Extras {
     due: Option<Ticks>,
     /// Whether requests wait for those that they overlap,
     serializes: bool,
-    /// and the one that does, with where its response begins.
+    /// and the one that waits, with the start of its response.
     held: Option<(Request, u32, Ticks)>,
     /// Files to flush after the last request.
     pub flushed_at_end: u32,
@@ -139,7 +139,7 @@ impl Extras {
         }))
     }
 
-    /// The next request and its bytes; `None` when there is no more to ask for.
+    /// The next request and its bytes; `None` when there is no more to request.
     pub(crate) fn next_request(&mut self, plain: &mut Generator) -> Option<(Request, u32)> {
         if let Some(log) = &mut self.log {
             return log.next_request();

@@ -18,7 +18,7 @@ use crate::outcome::{CloneOutcome, CpuOf, LoadFailure, StreamOutcome, WindowOutc
 use crate::segment::Segment;
 use crate::tally::{Slices, Tally};
 
-/// Below this share of the depth asked for, the depth was not reached.
+/// Below this share of the configured depth, the depth was not reached.
 const DEPTH_SHARE_MIN: f64 = 0.75;
 /// Above this share of the workers' processor time the processor set the pace.
 const CPU_SHARE_MAX: f64 = 0.9;
@@ -41,9 +41,9 @@ pub struct WindowFigures {
     pub warm_up_s: f64,
     /// One entry per stream.
     pub streams: Vec<StreamFigures>,
-    /// What is beside it, likewise.
+    /// Its details, likewise.
     pub details: Vec<StreamDetail>,
-    /// What the load itself asked of devices in the window, where it knows.
+    /// The load's own requests to devices in the window, where known.
     pub own_io: Option<OwnIo>,
     /// Bytes written, counting those outside the window.
     pub written_bytes: u64,
@@ -77,7 +77,7 @@ impl WindowFigures {
     }
 }
 
-/// A rate that fell because requests failed says nothing of a burst allowance.
+/// A rate that fell because requests failed is no evidence of a burst allowance.
 fn without_burst(mut figures: StreamFigures, has_failed: bool) -> StreamFigures {
     if has_failed {
         let of = |verdicts: &Verdicts| -> Verdicts {
@@ -140,7 +140,7 @@ impl<'a> CountedPart<'a> {
         let mut verdicts = self.stream.verdicts.clone();
         let total = self.total(&ops);
         match &total {
-            // A type of transaction that is rare by its mix says nothing against all of them.
+            // A type of transaction that is rare by its mix is no evidence against all of them.
             Some(total) if self.stream.asked.has_transactions => verdicts.merge(&total.verdicts),
             _ => ops.iter().for_each(|(_, op)| verdicts.merge(&op.iops.verdicts)),
         }
@@ -297,7 +297,7 @@ impl<'a> CountedPart<'a> {
         }
     }
 
-    /// What fio's forms of the output show beside the figures.
+    /// What fio's forms of the output show in addition to the figures.
     fn detail(&self) -> StreamDetail {
         let group = self.group();
         let cut = (self.warm_up_s / self.slice_s).round() as usize;
@@ -364,7 +364,7 @@ fn is_in_total(kind: OpKind) -> bool {
 }
 
 /// Takes back the figures of a stream whose rate and latency cannot both be true: a defect of the
-/// meter, which a reader must not be led astray by. Says whether it had to.
+/// meter, which must not mislead a reader. Returns whether it had to.
 fn withhold_impossible(figures: &mut StreamFigures, in_flight_max: f64, window_s: f64) -> bool {
     let slowest_us = figures.ops.iter().map(|(_, op)| op.latency_us.max).fold(0.0, f64::max);
     let depth_mean = figures.depth_mean;

@@ -80,7 +80,7 @@ impl FlushSchedule {
         let since = self.dirty_since;
         let (offset, len) = self.written.get_mut(file as usize).map_or((0, 0), |written| {
             let (first, end) = std::mem::replace(written, NOTHING);
-            // A range that is longer than a request can say goes up to the end of the file.
+            // A range that is longer than a request can hold goes up to the end of the file.
             (first, u32::try_from(end.saturating_sub(first)).unwrap_or(0))
         });
         if file + 1 < end {

@@ -292,7 +292,7 @@ pub(crate) fn recorded(spec: &IoSpec) -> HistogramNeeds {
 /// The hidden subcommand under which the program runs as a worker.
 pub const WORKER_COMMAND: &str = "__worker";
 
-/// What a worker process is told, in one line of JSON; parent and child are the same program, so
+/// The order to a worker process, in one line of JSON; parent and child are the same program, so
 /// that the form needs no version.
 #[derive(Serialize, Deserialize)]
 struct Order {
@@ -368,7 +368,7 @@ pub fn worker_main() -> io::Result<()> {
     out.flush()
 }
 
-/// A parent that was killed before the signal of its death was asked for sends none.
+/// A parent that was killed before the signal of its death was requested sends none.
 fn check_parent(expected: u32) -> io::Result<()> {
     if std::os::unix::process::parent_id() == expected {
         return Ok(());

@@ -1,11 +1,11 @@
-//! The measuring loop: what is asked of storage, when, and how long it took.
+//! The measuring loop: what is requested of storage, when, and how long it took.
 //!
 //! Purpose: run one or more workloads at the same time in one window of time and give back counts,
 //! histograms and slices. Invariants: the loop allocates nothing, takes no lock, formats nothing
 //! and reads the clock at most twice per request, three times where requests are noted in detail;
 //! every API, the null one included, goes through the same loop. Transactions have a loop of their
-//! own and everything else in common with it. It knows no database, looks at no device counters and
-//! prints nothing.
+//! own and everything else in common with it. It does not depend on a database, reads no device
+//! counters and prints nothing.
 
 mod arrivals;
 mod clock;

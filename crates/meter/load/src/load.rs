@@ -20,7 +20,8 @@ pub trait Load {
     /// Runs for one window and gives back what it measured.
     ///
     /// # Errors
-    /// When nothing could be measured. Operations that failed end the window and are told with it.
+    /// When nothing could be measured. Operations that failed end the window and are reported with
+    /// it.
     fn run(
         &self,
         surroundings: &Surroundings<'_>,

@@ -61,7 +61,7 @@ pub(crate) fn small(mix: Mix) -> IoSpec {
     spec
 }
 
-/// Runs a spec on files in memory, each request taking what `cost` says of virtual time.
+/// Runs a spec on files in memory, each request taking the virtual time that `cost` returns.
 pub(crate) fn on_memory(
     spec: IoSpec,
     slices: u32,

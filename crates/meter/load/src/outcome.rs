@@ -1,7 +1,7 @@
 //! What a window brought back, before figures are made of it, with the requests that failed.
 //!
-//! Invariant: histograms and slices of a stream are sums over its workers. It knows no kind of
-//! load, and computes no figure.
+//! Invariant: histograms and slices of a stream are sums over its workers. It does not depend on
+//! the kind of load, and computes no figure.
 
 use std::io;
 
@@ -29,7 +29,7 @@ pub(crate) enum CpuOf {
     Measured,
 }
 
-/// What figures have to know of how a stream was asked to run.
+/// The options of a stream that its figures depend on.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamOptions {
     /// The stream's name.
@@ -40,7 +40,7 @@ pub(crate) struct StreamOptions {
     pub in_flight_max: f64,
     /// Whether so many should be in flight all the time.
     pub holds_depth: bool,
-    /// Threads or processes that ask.
+    /// Threads or processes that make requests.
     pub workers: u32,
     /// Whose work their processor time is.
     pub cpu_of: CpuOf,
@@ -66,7 +66,7 @@ pub(crate) struct JobOutcome {
 /// What one stream brought back.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamOutcome {
-    /// How it was asked to run.
+    /// Its options.
     pub asked: StreamOptions,
     /// Stretches of the window, merged over its workers.
     pub segments: Vec<Segment>,
@@ -84,7 +84,7 @@ pub(crate) struct StreamOutcome {
     pub counted_slice: usize,
     /// Seconds from the start of the window to the end of its last worker.
     pub ended_s: f64,
-    /// How steady its rate was; only where that was asked for.
+    /// How steady its rate was; only where that was requested.
     pub steady: Option<SteadyRates>,
     /// Its workers; only where requests are noted in detail.
     pub clones: Vec<CloneOutcome>,
@@ -116,7 +116,7 @@ pub struct WindowOutcome {
     pub(crate) cut_slice: usize,
     /// Whether a signal ended it.
     pub(crate) interrupted: bool,
-    /// What the load itself asked of devices, where it knows.
+    /// The load's own requests to devices, where known.
     pub(crate) own_io: Option<OwnIo>,
     /// Bytes written to files, counting those outside the window.
     pub(crate) written_bytes: u64,
@@ -192,7 +192,7 @@ impl StreamOutcome {
 // Invariant: a failed request is never in a histogram. It allocates only when something failed,
 // and then at most once per error number.
 
-/// A request that failed or moved fewer bytes than asked for.
+/// A request that failed or moved fewer bytes than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedRequest {
     /// Read, write or flush.
@@ -201,7 +201,7 @@ pub struct FailedRequest {
     pub file: u32,
     /// Offset in it.
     pub offset: u64,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub asked_bytes: u32,
     /// `-errno`, or the bytes that were moved.
     pub result: i32,
@@ -240,7 +240,7 @@ pub enum LoadFailure {
         sessions: u32,
         /// For how long, in whole seconds.
         seconds: u64,
-        /// What the target said last.
+        /// The target's last error.
         code: String,
     },
     /// More transactions arrived than could wait.
@@ -252,7 +252,7 @@ pub enum LoadFailure {
     Refused {
         /// Under what it is counted.
         code: String,
-        /// What the target said, and the fix.
+        /// The target's message, and the fix.
         text: String,
     },
     /// So many transactions failed that the others are no measurement.
@@ -263,7 +263,7 @@ pub enum LoadFailure {
         done: u64,
         /// Under what most of them are counted.
         code: String,
-        /// What the target said the first time, and the fix.
+        /// The target's first message, and the fix.
         text: String,
     },
 }

@@ -1,7 +1,7 @@
 //! When a worker pauses between requests.
 //!
 //! Invariant: a pause begins when nothing is in flight any more, so that it is no part of a
-//! latency. It reads no clock: it is told the time.
+//! latency. It reads no clock: the caller passes the time.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Whether a job reaches the rates that it must, as fio's `rate_min` defines it.
 //!
-//! Invariant: nothing is looked at in the first two seconds; from then on once a cycle, each
+//! Invariant: nothing is checked in the first two seconds; from then on once a cycle, each
 //! direction by what it did in the cycle. It reads no clock.
 
 use std::time::Duration;
@@ -16,9 +16,9 @@ const SETTLING: Duration = Duration::from_secs(2);
 pub struct MissedRate {
     /// Its direction.
     pub kind: OpKind,
-    /// What was asked for.
+    /// The rate that is required.
     pub asked: MinimumRate,
-    /// What it was in the last cycle, in the same unit.
+    /// Its value in the last cycle, in the same unit.
     pub found: u64,
 }
 
@@ -29,11 +29,11 @@ struct Direction {
     asked: Option<MinimumRate>,
     bytes: u64,
     requests: u64,
-    /// When it was looked at last, in nanoseconds, and what it had done by then.
+    /// When it was last checked, in nanoseconds, and what it had done by then.
     last: Option<(u64, u64)>,
 }
 
-/// What one worker did in each direction, and by when it is looked at.
+/// What one worker did in each direction, and when it is checked next.
 #[derive(Clone, Debug)]
 pub(crate) struct RateWatch {
     directions: [Direction; 2],

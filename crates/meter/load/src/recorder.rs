@@ -155,7 +155,7 @@ impl Recorder {
         &mut self.segments[segment].transactions
     }
 
-    /// Posts every slice that ended by `now`, and says whether the window is still open then.
+    /// Posts every slice that ended by `now`, and returns whether the window is still open then.
     #[cold]
     pub(crate) fn cross(&mut self, now: Ticks) -> Edge {
         while !self.closed && now >= self.slice_end {
@@ -235,7 +235,7 @@ pub(crate) struct Flight {
     pub len: u32,
 }
 
-/// Requests in flight and what became of those that are not any more.
+/// Requests in flight and the results of completed ones.
 pub(crate) struct InFlight<C> {
     pub clock: C,
     pub recorder: Recorder,
@@ -300,7 +300,7 @@ impl<C: Clock> InFlight<C> {
         }
     }
 
-    /// Moves on to the slice of `now`; also where the budget of bytes is looked at.
+    /// Moves on to the slice of `now`; also where the budget of bytes is checked.
     #[cold]
     pub(crate) fn cross(&mut self, now: Ticks) -> Edge {
         self.shared.post_written(self.number, self.written_bytes);

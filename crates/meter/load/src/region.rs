@@ -71,6 +71,6 @@ impl Drop for Region {
 pub(crate) fn take(descriptor: RawFd) -> OwnedFd {
     assert!(descriptor > 2, "descriptor {descriptor} is a standard stream");
     // SAFETY: called once, at the start of a worker process, with the number under which the parent
-    // left the shared statistics open; nothing else in this process knows the number.
+    // left the shared statistics open; nothing else in this process uses the number.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }

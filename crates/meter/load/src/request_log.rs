@@ -1,4 +1,4 @@
-//! The log of a worker's requests that fio's `write_iolog` asks for, in its version 3.
+//! The log of a worker's requests for fio's `write_iolog`, in its version 3.
 //!
 //! Invariant: lines are whole and in the order in which requests started, also where several
 //! workers append to one log. Its memory is there before the window; it is written when that is

@@ -21,7 +21,7 @@ pub(crate) struct HistogramNeeds {
     pub scheduled: bool,
     /// Whether requests are noted in detail.
     pub detail: bool,
-    /// Whether that tells their submission from their completion.
+    /// Whether that separates their submission from their completion.
     pub is_apart: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Segment {
     pub kinds: PerKind<KindSegment>,
     /// How late operations started, when there is a schedule.
     pub lateness: Option<LatencyHistogram>,
-    /// Its requests in detail, where that was asked for.
+    /// Its requests in detail, where that was requested.
     pub detail: Option<Box<RequestDetail>>,
     /// What the worker used in it, pacing included.
     pub cpu: ThreadUse,

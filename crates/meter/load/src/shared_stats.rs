@@ -27,7 +27,7 @@ use crate::usage::ThreadUse;
 const START: usize = 0;
 /// How many slices the window has, and how many of them some worker has begun.
 const SLICES: usize = 1;
-/// How often workers were asked to show what they have.
+/// How many snapshots were requested of workers.
 const ASKED: usize = 2;
 const HEAD_WORDS: usize = 8;
 const WORKER_STATE: usize = 0;
@@ -38,7 +38,7 @@ const WORKER_FLOW: usize = 3;
 const WORKER_FLOWED: usize = 4;
 /// When a worker began to read back what it had written.
 const WORKER_READS_BACK: usize = 5;
-/// Whether a worker was told to end by itself.
+/// Whether a worker was ordered to end by itself.
 const WORKER_TOLD: usize = 6;
 const WORKER_HEAD_WORDS: usize = 8;
 /// Words of one kind of operation in a slice: a count, and sums of service, response and
@@ -59,7 +59,7 @@ pub(crate) fn start_poll(workers: u32) -> Duration {
 /// The slices of a window that has no end yet.
 const NO_END: u32 = u32::MAX;
 
-/// What the word [`SLICES`] says.
+/// The fields of the word [`SLICES`].
 #[derive(Clone, Copy)]
 struct Bounds {
     end: u32,
@@ -87,7 +87,7 @@ pub(crate) struct StatsLayout {
     pub slice_ticks: Ticks,
     /// Kinds of operations of all streams.
     pub kinds: Vec<OpKind>,
-    /// Whether workers show what they have when they are asked.
+    /// Whether workers post a snapshot on request.
     pub shown: bool,
 }
 
@@ -178,7 +178,7 @@ impl SharedStats {
     }
 
     /// Ends the window after this many slices, or earlier if an earlier end is posted, or with the
-    /// last slice that a worker has begun: time may have passed since the caller looked at it.
+    /// last slice that a worker has begun: time may have passed since the caller read it.
     pub(crate) fn post_stop_after(&self, slices: u64) {
         let wanted = slices.min(u64::from(self.layout.slices)) as u32;
         let _before = self.words()[SLICES].fetch_update(AcqRel, Acquire, |word| {
@@ -255,12 +255,12 @@ impl SharedStats {
         sums
     }
 
-    /// Tells a worker to end, whatever the others do.
+    /// Orders a worker to end, whatever the others do.
     pub(crate) fn tell_to_end(&self, worker: u32) {
         self.words()[self.worker_base(worker) + WORKER_TOLD].store(1, Relaxed);
     }
 
-    /// Whether a worker was told to end.
+    /// Whether a worker was ordered to end.
     pub(crate) fn is_told_to_end(&self, worker: u32) -> bool {
         self.words()[self.worker_base(worker) + WORKER_TOLD].load(Relaxed) != 0
     }
@@ -287,12 +287,12 @@ impl SharedStats {
         self.words()[self.worker_base(worker) + WORKER_ENDED].load(Acquire)
     }
 
-    /// Asks all workers to show what they have.
+    /// Requests a snapshot of all workers.
     pub(crate) fn ask_to_show(&self) {
         self.words()[ASKED].fetch_add(1, Release);
     }
 
-    /// How often they were asked; `None` where they never are.
+    /// How many snapshots were requested; `None` where workers post none.
     pub(crate) fn asked(&self) -> Option<u64> {
         self.layout.shown.then(|| self.words()[ASKED].load(Acquire))
     }
@@ -375,10 +375,10 @@ impl SharedStats {
 
 // What a worker shows of itself while the window is open.
 //
-// Purpose: workers keep their histograms to themselves, and some are processes; who prints figures
-// meanwhile asks, and each worker copies what it has into shared words at its next slice.
-// Invariants: what is shown covers whole slices, so that it agrees with the tallies that are
-// posted; copying allocates nothing, and happens only on request.
+// Purpose: workers keep their histograms to themselves, and some are processes; figures are
+// requested while the window is open, and each worker copies what it has into shared words at its
+// next slice. Invariants: what is shown covers whole slices, so that it agrees with the tallies
+// that are posted; copying allocates nothing, and happens only on request.
 
 /// Odd while the words are written.
 const SEQUENCE: usize = 0;

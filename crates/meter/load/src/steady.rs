@@ -1,7 +1,7 @@
 //! Whether a stream's rate has become steady, as fio's `steadystate` defines it.
 //!
 //! Invariant: judged once a second, over whole seconds behind the ramp; a window that is shorter
-//! than the asked duration is never steady. It reads no clock.
+//! than the required duration is never steady. It reads no clock.
 
 use iostrata_plan::{Steady, SteadyLimit, SteadyOf};
 
@@ -20,11 +20,11 @@ pub struct SteadyRates {
     pub slope: f64,
 }
 
-/// What is asked of one stream, and how far it has been looked at.
+/// The criterion of one stream, and how far it has been checked.
 #[derive(Clone, Debug)]
 pub(crate) struct SteadyState {
     steady: Steady,
-    /// Seconds of the stream's own part before anything of it is looked at.
+    /// Seconds of the stream's own part before anything of it is checked.
     from_s: f64,
     seconds_seen: usize,
     rates: SteadyRates,
@@ -37,7 +37,7 @@ impl SteadyState {
         Self { steady, from_s, seconds_seen: 0, rates: SteadyRates::default() }
     }
 
-    /// What it was judged by last.
+    /// The rates that it was last judged by.
     pub(crate) fn into_rates(self) -> SteadyRates {
         self.rates
     }

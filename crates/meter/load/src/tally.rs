@@ -6,7 +6,7 @@ use std::time::Duration;
 use iostrata_plan::{IoSpec, OpKind, PerKind};
 use serde::{Deserialize, Serialize};
 
-/// A window shorter than so many requests one after another says little about their rate.
+/// A window shorter than so many requests one after another is too short to show their rate.
 const LATENCIES_MIN: f64 = 20.0;
 
 /// Count and latency sums of one kind of operation.

@@ -10,7 +10,7 @@ pub struct ThreadUse {
     pub user_s: f64,
     /// In the kernel.
     pub sys_s: f64,
-    /// Context switches, asked for or not.
+    /// Context switches, voluntary or not.
     pub context_switches: u64,
     /// Page faults that read from a device.
     pub major_faults: u64,

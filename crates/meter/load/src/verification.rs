@@ -1,4 +1,4 @@
-//! Contents that are verified: what a block says of itself, and what was written where.
+//! Contents that are verified: the header of a block, and what was written where.
 //!
 //! Invariant: a block verifies only if it is whole, was written for the place it is read from, and
 //! is the last that this worker wrote there. Unlike the rest of the loop it allocates: a record of

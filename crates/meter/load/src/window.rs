@@ -28,12 +28,12 @@ const SLICES_MAX: u32 = 16_384;
 const SLICES_MAX_ALONE: u32 = 360_000;
 /// Fewest slices before a window may end early.
 const SLICES_MIN: u32 = 250;
-/// Workers that were asked have shown what they have after so many seconds: within a slice, unless
-/// their requests are slow.
+/// A requested snapshot is complete after so many seconds: within a slice, unless requests are
+/// slow.
 const SHOWN_WITHIN_S: f64 = 0.05;
 /// The shortest slice.
 const SLICE: Duration = Duration::from_millis(1);
-/// Runs the streams together in one window. The first stream's spec says how long.
+/// Runs the streams together in one window. The first stream's spec sets the length.
 ///
 /// # Errors
 /// When a worker cannot be started or its API fails.
@@ -159,7 +159,7 @@ impl<'a, C: Clock> Window<'a, C> {
         Ok(outcome)
     }
 
-    /// What streams need that end when they are steady, those together that are looked at together.
+    /// What streams need that end when they are steady, grouped as they are checked.
     fn steady(&self) -> Vec<(Vec<usize>, SteadyState)> {
         let mut states: Vec<(Vec<usize>, SteadyState)> = Vec::new();
         let mut of_group = BTreeMap::new();
@@ -244,7 +244,7 @@ impl<'a, C: Clock> Window<'a, C> {
         let mut streams: Vec<StreamOutcome> =
             self.streams.iter().enumerate().map(outcome).collect();
         for ((index, job), outcome) in self.jobs.iter().zip(outcomes) {
-            // A worker that failed to say when it ended was there until the end.
+            // A worker that failed to report when it ended was there until the end.
             let stream = &mut streams[*index];
             stream.counted_slice = if exact { job.span.counted_slice } else { 0 };
             stream.ended_s = stream.ended_s.max(self.controller.ended_s(job.number));
@@ -276,7 +276,7 @@ impl<'a, C: Clock> Window<'a, C> {
     }
 }
 
-/// When the figures so far are due, and whether the workers were asked for them.
+/// When the figures so far are due, and whether they were requested of the workers.
 struct View<'a> {
     interim: Interim<'a>,
     due_s: f64,
@@ -288,7 +288,7 @@ impl<'a> View<'a> {
         Self { due_s: interim.every.as_secs_f64(), interim, asked_s: None }
     }
 
-    /// Asks when it is time, and hands on what was shown a little later.
+    /// Requests a snapshot when it is due, and hands it on a little later.
     fn look<C: Clock>(&mut self, window: &Window<'_, C>, open_s: f64) {
         match self.asked_s {
             None if open_s >= self.due_s => {
@@ -335,7 +335,7 @@ fn rates_missed(streams: &[StreamOutcome]) -> Option<LoadFailure> {
     (!missed.is_empty()).then_some(LoadFailure::RatesMissed { missed })
 }
 
-/// What the window's own requests were, for telling foreign ones from them.
+/// The window's own requests, to separate foreign ones from them.
 fn own_io<'a>(streams: impl Iterator<Item = (&'a StreamPlan, &'a StreamOutcome)>) -> OwnIo {
     let mut own = OwnIo { direct: true, ..OwnIo::default() };
     for (StreamPlan { spec, .. }, stream) in streams {
@@ -352,7 +352,7 @@ fn own_io<'a>(streams: impl Iterator<Item = (&'a StreamPlan, &'a StreamOutcome)>
     own
 }
 
-/// The longest that a window of these streams may be: until the last of those ends that end at a
+/// The longest that a window of these streams may be: until the end of the last one that ends at a
 /// given time. Where the main stream stops when it is precise, only its own time counts.
 fn longest(streams: &[StreamPlan]) -> Duration {
     let main = streams[0].spec.longest();

@@ -30,7 +30,7 @@ use crate::verification::{CONTENT_ERRNO, Verification};
 
 /// The longest wait before a worker looks whether the window has ended.
 const WAIT_NS_MAX: u64 = 5_000_000;
-/// Below this a wait is spent asking the API again, since a timer would be late.
+/// Below this a wait is spent polling the API, since a timer would be late.
 const POLL_NS: u64 = 60_000;
 
 /// One worker, ready to start.
@@ -57,12 +57,12 @@ pub(crate) struct Worker<A, C> {
     read_back: Ticks,
     reads_back_since: Option<Ticks>,
     exhausted: bool,
-    /// Whether the worker ends by itself when it has asked for its bytes.
+    /// Whether the worker ends by itself when it has requested its bytes.
     ends_alone: bool,
     ends_window: bool,
 }
 
-/// What a worker is made of beside its API.
+/// What a worker is made of, apart from its API.
 pub(crate) struct WorkerParts<C> {
     pub clock: C,
     pub shared: SharedStats,
@@ -213,7 +213,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         }
     }
 
-    /// Flushes every file if that was asked for, when nothing is counted any more.
+    /// Flushes every file if that was requested, when nothing is counted any more.
     fn flush_at_end(&mut self) -> Result<(), IoError> {
         let files = self.extras.as_ref().map_or(0, |extras| extras.flushed_at_end);
         for file in 0..files {
@@ -367,7 +367,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         true
     }
 
-    /// There is nothing more to ask for.
+    /// Nothing more is to be requested.
     #[cold]
     fn exhaust(&mut self, now: Ticks) {
         self.exhausted = true;

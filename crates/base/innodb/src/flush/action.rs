@@ -1,4 +1,4 @@
-//! What a policy may ask the page cleaner to do, the cap on it, and what is shown of it.
+//! What a policy may order the page cleaner to do, the cap on it, and what is shown of it.
 //!
 //! Invariant: `io_capacity` belongs to the user. What is raised is another value and belongs to the
 //! policy: it begins again at nothing when the user changes the setting, or with a new policy.
@@ -41,7 +41,7 @@ pub trait FlushPolicy: Send {
         false
     }
 
-    /// Whether it is asked again while what it ordered is being written. Otherwise the cleaner does
+    /// Whether it is called again while its last order is being written. Otherwise the cleaner does
     /// one thing at a time.
     fn goes_on(&self) -> bool {
         false
@@ -86,7 +86,7 @@ pub enum Action {
         /// Which counter the pages belong to.
         cause: Cause,
         /// Whether a checkpoint is taken whenever it frees enough redo, and when there was nothing
-        /// to write. Otherwise the policy asks for checkpoints, or users take them.
+        /// to write. Otherwise the policy requests checkpoints, or users take them.
         checkpoints: bool,
     },
     /// Free this many frames at the cold end: drop clean pages, write dirty ones and drop them;
@@ -221,7 +221,7 @@ impl Outlook {
     }
 }
 
-// Makes redo durable in time when commits do not ask for it.
+// Makes redo durable in time when commits do not require it.
 
 /// Remembers an end of the redo and since when it is not durable.
 #[derive(Clone, Copy, Debug, Default)]
@@ -231,7 +231,7 @@ pub(crate) struct RedoSync {
 }
 
 impl RedoSync {
-    /// Whether redo is older than `flush_log_at_timeout` and not durable. Says so once for each
+    /// Whether redo is older than `flush_log_at_timeout` and not durable. True once for each
     /// time-out, also when the sync does not help.
     pub fn is_due(&mut self, now: &FlushSample<'_>) -> bool {
         if now.durable >= self.mark {
@@ -279,7 +279,7 @@ impl CapRaise {
     }
 
     /// Takes in one look at the redo, of which one in each second counts, however often the policy
-    /// is asked in it; gives what is added to the cap.
+    /// is called in it; returns what is added to the cap.
     pub(crate) fn look(&mut self, now: &FlushSample<'_>, capacity: u64) -> u64 {
         let settings = &now.settings;
         if settings.write_limit != FlushWriteLimit::AutoRaised
@@ -362,7 +362,7 @@ mod write_limit_tests {
             let lsn = Lsn(10_000);
             let oldest = Some(Lsn(lsn.0 - age));
             let now = FlushSample { now_us, lsn, oldest, settings, ..FlushSample::default() };
-            // Other looks in the same second say nothing new.
+            // Other looks in the same second add nothing new.
             raised.look(&now, 1000);
             raised.look(&FlushSample { now_us: now_us + 999_999, ..now }, 1000)
         };

@@ -8,12 +8,13 @@ use crate::{Lsn, MaxPurgeLagVersion};
 pub enum Admit {
     /// Go on.
     Go,
-    /// Wait this long, then ask `decide_delayed`.
+    /// Wait this long, then call `decide_delayed`.
     Delay {
         /// Microseconds.
         us: u64,
     },
-    /// Wait this long behind those that came before, then ask again: the redo is ahead of its pace.
+    /// Wait this long behind those that came before, then check again: the redo is ahead of its
+    /// pace.
     Paced {
         /// Microseconds.
         us: u64,
@@ -32,7 +33,7 @@ pub enum Admit {
     WaitOldest(Lsn),
     /// Take a checkpoint unless another thread is doing so, then go on.
     TakeCheckpoint,
-    /// Wait until the checkpoint has reached an LSN, then ask again.
+    /// Wait until the checkpoint has reached an LSN, then check again.
     WaitCheckpoint {
         /// The LSN.
         lsn: Lsn,
@@ -185,7 +186,7 @@ impl AdmitRule {
         self.wait_age.min(self.flush_wait_age)
     }
 
-    /// Whether the age of the oldest change has a say.
+    /// Whether the decision depends on the age of the oldest change.
     #[inline]
     #[must_use]
     pub fn looks_at_oldest(&self) -> bool {

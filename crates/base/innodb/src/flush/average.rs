@@ -37,7 +37,7 @@ impl Average {
 /// Redo produced per second, averaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RedoRate {
-    /// Where the redo was last looked at, and where it was when a rate was last taken.
+    /// The position of the redo at the last look, and when a rate was last taken.
     seen: Option<(u64, Lsn)>,
     taken: (u64, Lsn),
     average: Average,

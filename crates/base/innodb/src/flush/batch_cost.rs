@@ -46,7 +46,7 @@ impl Default for BatchCost {
 }
 
 impl BatchCost {
-    /// Takes in a batch and how long it took. A batch of no pages says nothing.
+    /// Takes in a batch and how long it took. A batch of no pages is ignored.
     pub fn observe(&mut self, pages: u32, took_us: u64) {
         if pages == 0 {
             return;

@@ -156,15 +156,15 @@ impl Depth {
         WritePace { in_flight: self.pages().max(least), pages_per_s }
     }
 
-    /// The rate that pages keep to, once redo writes were quick beside it for long: writers are not
-    /// slowed down for one that is only tried.
+    /// The rate that pages keep to, once redo writes have stayed quick at it for long: writers are
+    /// not slowed down for a rate that is only tried.
     #[must_use]
     pub fn proven_pages_per_s(&self) -> f64 {
         if self.rate.has_calmed() { self.rate.pages_per_s() } else { f64::INFINITY }
     }
 
-    /// Takes a sample. Fewer pages than `wanted_per_s` being written is what asks for more depth.
-    /// Redo writes may take `spare_us` longer without slowing any thread down.
+    /// Takes a sample. The depth grows when fewer pages than `wanted_per_s` are written. Redo
+    /// writes may take `spare_us` longer without slowing any thread down.
     pub fn observe(&mut self, now: &FlushSample<'_>, wanted_per_s: f64, spare_us: f64) {
         let totals = Totals {
             at_us: now.now_us,

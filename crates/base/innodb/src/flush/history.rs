@@ -129,7 +129,7 @@ impl Strategy for Estimate {
         let now = seen.now;
         let last = self.last.replace(now.lsn)?;
         let (age, most) = (now.modified_age(), seen.ladder.wait_age);
-        // A comment there says half; the code says a quarter.
+        // A comment in the original has half; its code has a quarter.
         if age <= most / 4 || age > most - most / 8 {
             return None;
         }
@@ -221,8 +221,8 @@ fn pages_of_look(dirty: u64, made: u64, async_age: u64) -> u64 {
 
 // Adaptive flushing of the InnoDB plugin 1.0.4 and MySQL 5.5.
 //
-// It asks for the share of dirty pages that the redo of a second is of all redo, and then keeps to
-// `io_capacity`: where that is less than is needed, the redo runs full every time.
+// It requests the same share of the dirty pages as a second's redo is of all redo, and then keeps
+// to `io_capacity`: where that is less than is needed, the redo runs full every time.
 
 /// Seconds that averages reach back.
 const SLOTS: usize = 20;
@@ -243,7 +243,7 @@ impl Adaptive {
     ///
     /// There another thread closed a slot every second, and what had come since was added as it
     /// was: half a second's worth on average. Here it is half of the latest slot, so that it does
-    /// not depend on when in its second this is asked. A slot is of one second whatever time
+    /// not depend on when in its second this is called. A slot is of one second whatever time
     /// passed, since a tick comes early or late by a little.
     fn averages(&mut self, seen: &Tick<'_, '_>) -> (u64, u64) {
         let now = seen.now;

@@ -1,7 +1,7 @@
 //! The limits of the redo's age, as each generation computes them from the bytes of its files.
 //!
 //! Invariant: limits rise from the first to the last, and none lies above what the engine itself
-//! can bear. It says where the limits are; what happens there is for a policy to say.
+//! can bear. It defines where the limits are; a policy decides what happens there.
 
 use crate::flush::{AdmitRule, FlushSample};
 
@@ -24,7 +24,7 @@ pub struct Ladder {
     pub async_age: u64,
     /// Flushing becomes furious.
     pub sync_age: u64,
-    /// A checkpoint is asked for.
+    /// A checkpoint is requested.
     pub checkpoint_async_age: u64,
     /// Users wait for a checkpoint.
     pub wait_age: u64,
@@ -117,7 +117,7 @@ impl Ladder {
         AdmitRule::wall(self.wait_age)
     }
 
-    /// As [`Ladder::wall`], and users ask for checkpoints shortly before it.
+    /// As [`Ladder::wall`], and users request checkpoints shortly before it.
     pub(crate) fn wall_with_checkpoints(&self) -> AdmitRule {
         AdmitRule { checkpoint_age: self.checkpoint_async_age, ..self.wall() }
     }

@@ -1,8 +1,8 @@
 //! Decides what the embedded engine flushes, and when.
 //!
-//! Purpose: a policy sees one sample of the engine and answers with one action; it also says what a
-//! committing thread does at a given checkpoint age. Invariant: pure; the same samples give the
-//! same actions. It writes no page, waits for nothing and reads no clock: the engine's cleaner
+//! Purpose: a policy sees one sample of the engine and answers with one action; it also decides
+//! what a committing thread does at a given checkpoint age. Invariant: pure; the same samples give
+//! the same actions. It writes no page, waits for nothing and reads no clock: the engine's cleaner
 //! does. Every name of a policy, and every setting that policies follow, is read here and nowhere
 //! else, so that the engine and its model in virtual time run the same.
 //!

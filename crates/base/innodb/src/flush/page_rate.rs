@@ -21,12 +21,13 @@ const BACK_US_MOST: f64 = 24e6;
 const LEAST_LEFT: f64 = 0.7;
 const TOO_HIGH: f64 = 0.97;
 
-/// The same until the redo was quick beside it for long. The first guess is what was written
-/// without a rate, also while there was little redo, and a limit that fell may be far below.
+/// The same until the redo has stayed quick at that rate for long. The first guess is what was
+/// written without a rate, also while there was little redo, and a limit that fell may be far
+/// below.
 const TOO_HIGH_FIRST: f64 = 0.88;
 
-/// What is left at least of the best rate of late beside which the redo was quick, where all that
-/// was allowed is written: a limit that fell would let less through.
+/// The rate stays above this share of the best recent rate at which the redo was quick, where all
+/// that was allowed is written: a limit that fell would let less through.
 const BEST_LEFT: f64 = 0.5;
 
 /// What was best is half as much after this time, in microseconds.
@@ -52,14 +53,14 @@ const REACHED: f64 = 0.94;
 /// What is written is averaged over this time, in microseconds: pages come in batches.
 const WRITTEN_US: u64 = 2_000_000;
 
-/// The redo is slow, or the rate not reached, in so many looks in a row before it is too high; in
-/// so many of them where the redo was quick beside it for long, and it is probably something else:
-/// disks have their moments. One look is enough beyond what was too high before: each of them lets
-/// commits wait.
+/// The redo is slow, or the rate not reached, in so many looks in a row before it is too high; or
+/// in so many where the redo has stayed quick at it for long, since that is probably something
+/// else: disks have their moments. One look is enough beyond what was too high before: each of them
+/// lets commits wait.
 const SLOW_LOOKS: u32 = 3;
 const SLOW_LOOKS_CALMED: u32 = 10;
 
-/// How long redo writes take beside pages.
+/// How long redo writes take while pages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RedoWrites {
     Quick,
@@ -87,7 +88,7 @@ pub(crate) struct PageRate {
     /// For how long there has been no rate since then, in microseconds, and how often before.
     barred_us: f64,
     bars: i32,
-    /// The best rate of late that was reached beside quick redo.
+    /// The best recent rate that was reached while the redo was quick.
     best_per_s: f64,
     /// Pages per second while as many as are allowed are wanted.
     written: Average,
@@ -105,14 +106,14 @@ impl PageRate {
         (too_high * (1.0 + (1.0 - LEFT) * from_there.powi(3))).max(1.0)
     }
 
-    /// Whether redo writes were quick beside it for long.
+    /// Whether redo writes have stayed quick at it for long.
     pub fn has_calmed(&self) -> bool {
         self.has_calmed
     }
 
     /// Takes a look of `took_us`: the pages per second that were written and wanted, and the redo
-    /// writes beside them. A rate that is not reached though they are quick is none that the
-    /// volume could not bear: the processors were busy.
+    /// writes meanwhile. If the rate is not reached though redo writes are quick, the volume is not
+    /// the limit: the processors were busy.
     pub fn observe(&mut self, pages_per_s: f64, wanted_per_s: f64, took_us: u64, redo: RedoWrites) {
         let (was, is_slow) = (self.pages_per_s(), redo == RedoWrites::Late);
         self.rest_looks = self.rest_looks.saturating_sub(1);
@@ -189,7 +190,8 @@ impl PageRate {
 mod tests {
     use super::*;
 
-    /// Looks at a volume that takes `most_per_s`, for so many seconds; how many of them were slow.
+    /// Observes a volume that takes `most_per_s`, for so many seconds; returns how many looks were
+    /// slow.
     fn run(rate: &mut PageRate, most_per_s: f64, seconds: u32) -> u32 {
         let mut slow = 0;
         for _ in 0..seconds * 10 {
@@ -296,7 +298,7 @@ mod tests {
         (0..3).for_each(|_| rate.observe(1500.0, 1e9, 100_000, RedoWrites::Late));
         assert!(rate.pages_per_s() > 1400.0, "{rate:?}");
         for _ in 0..30 {
-            // All of it is written, and the redo waits beside it.
+            // All of it is written, and the redo waits meanwhile.
             let asked = rate.pages_per_s();
             let redo = if asked > 1000.0 { RedoWrites::Late } else { RedoWrites::Quick };
             rate.observe(asked, 1e9, 100_000, redo);

@@ -44,7 +44,7 @@ pub struct AgeLimits {
     pub capacity: u64,
     /// From here on age alone is a reason to flush.
     pub async_age: u64,
-    /// From here on flushing goes before everything else.
+    /// From here on flushing takes precedence over everything else.
     pub sync_age: u64,
     /// From here on no new mini-transaction is admitted.
     pub max_age: u64,
@@ -140,7 +140,7 @@ pub struct FlushSample<'a> {
     /// Times that redo was written and synced since the engine opened, and how long these took in
     /// all, in microseconds.
     pub redo_writes: u64,
-    /// As `redo_writes` says.
+    /// The total duration of `redo_writes`.
     pub redo_write_us: u64,
     /// Those of them that took [`STALLED_REDO_WRITE`] or longer.
     pub stalled_redo_writes: u64,
@@ -173,7 +173,7 @@ impl FlushSample<'_> {
         100.0 * self.dirty_pages as f64 / self.frames.max(1) as f64
     }
 
-    /// Frames that are kept free at most, whatever `lru_scan_depth` says.
+    /// The most frames that are kept free, whatever the value of `lru_scan_depth`.
     #[must_use]
     pub fn free_frames_most(&self) -> u64 {
         free_most(self.frames)
@@ -236,9 +236,9 @@ pub struct FlushSettings {
     pub flush_sync: bool,
     /// Free frames to keep ready, at most an eighth of the pool.
     pub lru_scan_depth: u32,
-    /// Time after which redo is made durable when commits do not ask for it, in microseconds.
+    /// Time after which redo is made durable when commits do not require it, in microseconds.
     pub flush_log_at_timeout_us: u64,
-    /// Threads that purge; without any the policy asks for it.
+    /// Threads that purge; without any the policy requests it.
     pub purge_threads: u32,
     /// Whether pages are copied before they are written in place.
     pub doublewrite: bool,
@@ -256,7 +256,7 @@ impl Default for FlushSettings {
 // Pages that stand before an LSN, from the counts by age.
 //
 // Counts are per bucket; inside a bucket pages are taken to lie evenly, so that a histogram of a
-// single bucket, as a small redo may have, still says something.
+// single bucket, as a small redo may have, is still of use.
 
 /// The dirty pages by their oldest change.
 #[derive(Clone, Copy, Debug)]
@@ -332,8 +332,8 @@ impl<'a> Ages<'a> {
     }
 
     /// The most redo per second, in bytes, at which no page becomes older than `most_age` when
-    /// `pages_per_s` are written: the same schedule, asked the other way round. Without bound where
-    /// no page is dirty.
+    /// `pages_per_s` are written: the inverse of the same schedule. Unbounded where no page is
+    /// dirty.
     pub(crate) fn redo_rate_for(&self, most_age: f64, pages_per_s: f64) -> f64 {
         let (mut passed, mut rate) = (0.0, f64::INFINITY);
         for bucket in self.buckets() {
@@ -349,11 +349,11 @@ impl<'a> Ages<'a> {
     /// The least steady rate, in pages per second, at which no page that comes due soon becomes
     /// older than `set_age`, when redo is produced at `redo_bytes_per_s`.
     ///
-    /// The oldest `P` pages, up to LSN `L`, must be written before the redo's end is at
-    /// `L + set_age`; the rate is the greatest of `P` over the time until then, over all `L`: the
-    /// schedule of Yao, Demers and Shenker (1995), which never goes faster than some deadline asks.
-    /// Deadlines are looked at within `horizon`, a share of the time in which the redo fills up to
-    /// `set_age`: younger pages may well be changed again. What is already late is due within
+    /// The oldest `P` pages, up to LSN `L`, must be written before the redo's end is at `L +
+    /// set_age`; the rate is the greatest of `P` over the time until then, over all `L`: the
+    /// schedule of Yao, Demers and Shenker (1995), which never goes faster than some deadline
+    /// requires. Only deadlines within `horizon` count, a share of the time in which the redo fills
+    /// up to `set_age`: younger pages may well be changed again. What is already late is due within
     /// `late_us`.
     #[must_use]
     pub fn rate_for(&self, set_age: f64, redo_bytes_per_s: f64, late_us: f64, horizon: f64) -> f64 {

@@ -6,9 +6,9 @@
 //! stopped only at the limit of the redo.
 //!
 //! It does not wait for what it ordered: frames and the oldest pages are written side by side, as
-//! many at once as the depth says. Nothing here counts on how many pages an order wrote or how long
-//! it took: what was asked for and did not happen is asked for again, since the next sample shows
-//! it.
+//! many at once as the depth allows. Nothing here counts on how many pages an order wrote or how
+//! long it took: what was requested and did not happen is requested again, since the next sample
+//! shows it.
 
 mod sustained;
 
@@ -40,13 +40,13 @@ const DELAY_AT_SETTLED: f64 = 0.25;
 /// After an action that found nothing to do, this long passes at least, in microseconds.
 const NOTHING_US: f64 = 1_000.0;
 
-/// While an order is written and the next one waits for it, it is looked at so often, and at most
-/// and at least after these times, in microseconds.
+/// While an order is written and the next one waits for it, it is checked so often, and at most and
+/// at least after these times, in microseconds.
 const LOOKS_PER_ORDER: f64 = 8.0;
 const ORDER_LOOK_US_MIN: f64 = 50.0;
 const ORDER_LOOK_US_MAX: f64 = 1_000.0;
 
-/// Where writers are held back, this many times what the device wrote is asked of it.
+/// Where writers are held back, the device is given this many times what it wrote.
 const HELD_BACK: f64 = 1.1;
 
 /// Sleep while nothing changes and nothing is dirty, in microseconds.
@@ -220,8 +220,8 @@ impl Steady {
         if is_turn && let Some(pages) = self.supply.wanted(now) {
             return Action::Lru { pages };
         }
-        // Pages that could not be written, being in use, and a checkpoint that did not help are
-        // not asked for again without a pause.
+        // Pages that could not be written, being in use, and a checkpoint that did not help are not
+        // requested again without a pause.
         let flushed_nothing = self.order.takes_fruitless();
         if !flushed_nothing && due > 0.0 && self.order.has_room(now) {
             return self.flush(now, pace, need, due);
@@ -313,7 +313,7 @@ const REACH_US: u64 = 200_000;
 /// More frames are freed when fewer than this share of the wanted ones is left.
 const REFILL_SHARE: f64 = 0.75;
 
-/// Frames freed in one action at most, so that redo is looked at in between.
+/// The most frames freed in one action, so that redo is checked in between.
 const FRAMES_MAX: f64 = 4096.0;
 
 /// Watches the free frames.
@@ -502,7 +502,7 @@ fn is_idle(redo: &RedoRate) -> bool {
     redo.still_us() >= IDLE_US
 }
 
-/// How far ahead deadlines are looked at, as a share of the time to fill.
+/// How far ahead deadlines count, as a share of the time to fill.
 const HORIZON: f64 = 0.5;
 
 /// Share of what the device writes from which on all deadlines count.
@@ -514,8 +514,8 @@ fn for_age(now: &FlushSample<'_>, pace: &Pace, redo: &RedoRate, most_per_s: Opti
     let async_age = now.limits.async_age as f64;
     let cap = f64::from(now.settings.io_capacity_max.max(1));
     if age >= async_age {
-        // Past the async limit writers are slowed down, so their rate says nothing about what
-        // is needed: everything that is allowed goes into freeing redo.
+        // Past the async limit writers are slowed down, so their rate does not show what is needed:
+        // everything that is allowed goes into freeing redo.
         return f64::INFINITY;
     }
     let low = now.limits.capacity as f64 * now.settings.adaptive_flushing_lwm / 100.0;

@@ -36,8 +36,8 @@ macro_rules! settings {
         {$($variable:literal = $theirs:literal)?}, [$($alias:literal)*], $doc:literal;)+) => {
         /// Every setting of the engine.
         ///
-        /// Sizes are in bytes. A field may be written directly; `check` says whether what came
-        /// out can be used.
+        /// Sizes are in bytes. A field may be written directly; `check` decides whether the result
+        /// can be used.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Settings {
             $(#[doc = $doc] pub $name: $type,)+

@@ -1,4 +1,4 @@
-//! What each flush method asks of the system, as one pure table.
+//! The system calls of each flush method, as one pure table.
 //!
 //! Invariant: a row names the system calls that InnoDB makes under the method of that name. Where
 //! InnoDB takes for granted that a device keeps what it has taken, the row has two forms: the safe
@@ -54,7 +54,7 @@ pub struct FlushPlan {
 }
 
 impl FlushMethod {
-    /// What it asks for; `trust_device_cache` takes InnoDB's own form where that trusts the device.
+    /// Its plan; `trust_device_cache` takes InnoDB's own form where that trusts the device.
     pub const fn plan(self, trust_device_cache: bool) -> FlushPlan {
         use SyncRule::{EachBatch, EachDoublewriteBatch, GrowthOnly};
         let (cached, direct) = (file(false, false, EachBatch), file(true, false, EachBatch));

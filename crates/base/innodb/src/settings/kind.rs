@@ -1,6 +1,6 @@
-//! What a row of the catalogue says: kind, range, default, when it may change; from the text of a
-//! setting to its value and back, with the range held; the settings that take one of a few words;
-//! and why a setting is refused.
+//! A row of the catalogue: kind, range, default, when it may change; from the text of a setting to
+//! its value and back, with the range held; the settings that take one of a few words; and why a
+//! setting is refused.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -309,7 +309,7 @@ choice! {
         IoCapacity = "io-capacity",
         /// XtraDB 5.1: shares of `io_capacity` by steps of the age.
         Reflex = "reflex",
-        /// XtraDB: what the age of each page asks for, without a cap.
+        /// XtraDB: what the age of each page requires, without a cap.
         Estimate = "estimate",
         /// XtraDB: ten looks a second, less what others have flushed.
         KeepAverage = "keep-average",
@@ -412,7 +412,7 @@ pub enum SettingError {
     Fixed {
         /// The setting.
         name: &'static str,
-        /// The value that was asked for.
+        /// The value that was given.
         found: String,
         /// The value that the data has.
         kept: String,

@@ -1,4 +1,4 @@
-//! Settings against what the catalogue says of them.
+//! Settings against their rows of the catalogue.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -35,7 +35,7 @@ pub struct Observations {
     pub age_max: u64,
     /// Times that users began to flush and waited for it, or that the cleaner became furious.
     pub furious: u64,
-    /// Times that users began to flush by themselves, whatever `io_capacity` says.
+    /// Times that users began to flush by themselves, regardless of `io_capacity`.
     pub user_flushes: u64,
     /// Steps in which users waited at the wall.
     pub walls: u64,

@@ -150,13 +150,13 @@ fn a_free_limit_lifts_the_cap_of_page_cleaners_and_leaves_their_formula() {
     let cleaners: [Make; 3] =
         [history::page_cleaner_57, history::page_cleaner_84, history::percona_high_checkpoint];
     for make in cleaners {
-        // A tenth of the redo is full after ten seconds; what the formula asks for then is little.
+        // A tenth of the redo is full after ten seconds; the formula then requests little.
         let free = FlushSettings { write_limit, ..settings(200) };
         let seen = Fluid::new(Load { settings: free, ..load(200) }, make()).run(25).clone();
         let most = seen.written.iter().copied().fold(0.0, f64::max);
         assert!(most < 700.0, "{most} pages in one second of an almost empty redo");
     }
-    // Short of the redo's end no second is above the cap, or above what the formula asks for.
+    // Short of the redo's end no second is above the cap, or above what the formula requests.
     let most = |write_limit: FlushWriteLimit| {
         let (io_capacity, io_capacity_max) = (250, 250);
         let low = FlushSettings { io_capacity, io_capacity_max, write_limit, ..settings(250) };

@@ -1,5 +1,5 @@
-//! A small engine in virtual time: threads that produce redo and dirty pages, a device that
-//! writes pages, and a cleaner that does what the policy says.
+//! A small engine in virtual time: threads that produce redo and dirty pages, a device that writes
+//! pages, and a cleaner that does what the policy orders.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use crate::plan::Plan;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Thread {
-    /// Asks to be admitted at this time.
+    /// Requests admission at this time.
     Asks(u64),
     /// Was delayed and goes on at this time.
     Goes(u64),

@@ -1,7 +1,7 @@
 //! Numbers that are computed: `(64k * 4)`, `8*$mb_memory`.
 //!
 //! Invariant: any text gives a number or a reason; nesting is bounded, so that no text overflows
-//! the stack. It knows no unit: the caller says what a number with letters is worth.
+//! the stack. It has no units: the caller converts a number with letters.
 
 use super::error::Why;
 

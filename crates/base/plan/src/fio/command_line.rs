@@ -139,7 +139,7 @@ fn known<'a>(name: &'a str, own: &'a [String]) -> ArgumentName<'a> {
     }
 }
 
-/// What a command line says of jobs.
+/// The options of a command line that define jobs.
 #[derive(Debug, Default)]
 pub(super) struct LineOptions {
     pub sections: Vec<Section>,

@@ -10,7 +10,7 @@ use super::error::Why;
 use super::settings::Settings;
 use super::value;
 
-/// Puts what a job says of durability into its workload.
+/// Puts a job's durability options into its workload.
 pub(super) fn set(settings: &Settings, spec: &mut IoSpec) {
     // As in fio, direct has each write written back: there is no way around the cache.
     if spec.api == IoApi::Mmap && std::mem::take(&mut spec.direct) && spec.mix.writes() {
@@ -33,7 +33,8 @@ pub(super) fn set(settings: &Settings, spec: &mut IoSpec) {
     spec.variation.end_flush = settings.switch("end_fsync").unwrap_or(false);
 }
 
-/// The flushes between writes. As in fio, of those that are due at once the first one here is made.
+/// The flushes between writes. As in fio, if several are due at once, only the first one here is
+/// made.
 fn flush(settings: &Settings) -> Option<Flush> {
     let every = |name| settings.value(name, value::count).filter(|every| *every > 0);
     let ranges = settings.value("sync_file_range", range).filter(|(_, every)| *every > 0);

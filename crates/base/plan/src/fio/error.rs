@@ -82,7 +82,7 @@ impl From<FioError> for FioErrors {
     }
 }
 
-/// An option that is read and changes nothing, or something that will not be as the file says.
+/// An option that is read and changes nothing, or something that will differ from the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FioWarning {

@@ -2,9 +2,9 @@
 //! moments.
 //!
 //! Invariant: any text gives a log or an error with a line; the requests of a log are in its order,
-//! and each names one of its files. Where several jobs wrote to one log, each began it anew, and
-//! its moments with it: as with fio one is replayed behind the other. It reads no file and knows
-//! no job.
+//! and each names one of its files. Where several jobs wrote to one log, each wrote its own header
+//! and counted time from 0: as with fio they are replayed one after the other. It reads no file and
+//! does not depend on jobs.
 
 use super::error::Why;
 
@@ -110,7 +110,7 @@ impl LogReader {
         };
         if self.version == 3 {
             let stamp_us = number(words.next())?;
-            // An earlier one is of another job, which began to count anew.
+            // An earlier one is of another job, which counted from 0 again.
             self.now_us = self.now_us.saturating_add(stamp_us.saturating_sub(self.stamp_us));
             self.stamp_us = stamp_us;
         }

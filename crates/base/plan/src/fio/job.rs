@@ -1,7 +1,7 @@
 //! From the options of one job section to its workloads.
 //!
 //! Invariant: a job that comes out can be run; whatever cannot be is refused with the line that
-//! asks for it.
+//! requests it.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use super::times::{self, Times};
 use super::{durability, engines, reports, value, verify};
 
 const CLONES_MAX: u32 = 4096;
-/// fio's seed where a file says nothing.
+/// fio's seed where a file sets none.
 const SEED: u64 = 0x89;
 const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -35,7 +35,7 @@ pub(super) struct Builder<'a> {
     pub section: &'a Section,
     pub environment: &'a dyn Environment,
     pub plans_only: bool,
-    /// Workloads before this one: tells their seeds apart.
+    /// Workloads before this one, so that their seeds differ.
     pub streams_before: u64,
     pub group: u32,
     pub warnings: Vec<FioWarning>,
@@ -120,7 +120,7 @@ impl Builder<'_> {
         name
     }
 
-    /// Logs the requests of all streams where that is asked for. As in fio, what is replayed is not
+    /// Logs the requests of all streams where that is requested. As in fio, what is replayed is not
     /// logged again.
     fn log_requests(&self, streams: &mut [FioStream]) {
         let Some(path) = self.settings.get("write_iolog").map(|one| &one.value) else { return };
@@ -200,7 +200,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The workload of one clone, its files and bytes, but for what tells clones apart.
+    /// The workload of one clone, its files and bytes, without what differs between clones.
     fn spec(&mut self, names: &Names, times: Times, replays: bool) -> IoSpec {
         let settings = self.settings;
         let paths = &names.by_clone[0];
@@ -304,7 +304,7 @@ impl Builder<'_> {
     /// Makes the requests those of a log.
     fn set_replay(&mut self, spec: &mut IoSpec, log: &IoLog) {
         let settings = self.settings;
-        // As in fio, the log says where and how much.
+        // As in fio, the log defines where and how much.
         for said_by_log in ["size", "filesize", "io_size", "bs", "filename", "rw"] {
             settings.get(said_by_log);
         }
@@ -351,8 +351,8 @@ impl Builder<'_> {
         spec.preparation = self.preparation(spec);
     }
 
-    /// Makes each request one call for a file as a whole, where the engine asks that; gives the
-    /// bytes that fio counts as one.
+    /// Makes each request one call for a file as a whole, where the engine requires that; returns
+    /// the bytes that fio counts as one.
     fn set_calls(&self, spec: &mut IoSpec) -> Option<u32> {
         spec.variation.call.filter(|call| call.is_by_name())?;
         if let (true, Some(asked)) =
@@ -551,7 +551,7 @@ impl Builder<'_> {
         job_refusal(&self.section.name, &self.section.origin, why)
     }
 
-    /// A refusal of the spec, at the line that asked for it.
+    /// A refusal of the spec, at the line that caused it.
     fn refusal_of(&self, error: &SpecError) -> FioError {
         let why = format!("{}; {}", error.why, error.fix).replace("--", "");
         let words = match error.option {

@@ -1,7 +1,7 @@
 //! From the text of a job file to sections of options.
 //!
 //! Invariant: any bytes give sections or an error with a line. Options keep their order and their
-//! origin; what they mean is not looked at, but for their names.
+//! origin; their meaning is not checked, only their names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -177,7 +177,7 @@ impl LineReader<'_> {
     }
 }
 
-/// Why a name is no option; `more` are names beside the catalogue's.
+/// Why a name is no option; `more` are names in addition to the catalogue's.
 pub(super) fn unknown(name: &str, more: &[String]) -> String {
     match catalogue::nearest(name, more) {
         Some(near) => format!("there is no such option; did you mean {near}?"),

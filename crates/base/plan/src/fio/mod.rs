@@ -1,9 +1,9 @@
 //! fio's job files and command lines: read into a plan of our own workloads.
 //!
-//! Purpose: people have job files and lines to paste; [`parse`] says what each option comes to.
-//! Invariant: pure, since files, variables and processors come through [`Environment`]; any bytes
-//! give a plan or [`FioErrors`], which name all that cannot be run; an option that is accepted
-//! changes the plan or is warned of. It prepares no file and measures nothing.
+//! Purpose: people have job files and lines to paste; [`parse`] turns each option into a part of
+//! the plan. Invariant: pure, since files, variables and processors come through [`Environment`];
+//! any bytes give a plan or [`FioErrors`], which name all that cannot be run; an option that is
+//! accepted changes the plan or is warned of. It prepares no file and measures nothing.
 
 mod arithmetic;
 pub mod catalogue;
@@ -86,7 +86,7 @@ pub fn parse(request: &FioRequest, environment: &dyn Environment) -> Result<FioP
     planner.finish(request)
 }
 
-/// The command line that says the same, as `fio --showcmd` prints it: a line for each file.
+/// The equivalent command line, as `fio --showcmd` prints it: a line for each file.
 ///
 /// # Errors
 /// What is no option.
@@ -218,7 +218,7 @@ impl<'a> Planner<'a> {
         globals
     }
 
-    /// Warns of an option that the catalogue says is ignored.
+    /// Warns of an option that is ignored by the catalogue.
     fn warn_of(&mut self, assignment: &Assignment) {
         if let OptionEffect::Warned(why) = assignment.entry.effect
             && !assignment.entry.is_neutral(&assignment.value)
@@ -316,7 +316,7 @@ impl<'a> Planner<'a> {
     }
 
     fn add(&mut self, mut job: FioJob) {
-        // Jobs that only make their files are never beside others.
+        // Jobs that only make their files never run together with others.
         let is_alike = |other: &FioJob| other.create_only == job.create_only;
         if !self.plan.waves.last().is_some_and(|wave| wave.jobs.iter().all(is_alike)) {
             self.plan.waves.push(FioWave::default());
@@ -359,7 +359,7 @@ impl<'a> Planner<'a> {
         }
         if self.plan.waves.is_empty() {
             let nothing = no_job(request);
-            // As with fio, a file of defaults can be looked at.
+            // As with fio, a file of defaults only can be shown.
             if !(self.plans_only && self.has_globals) {
                 return Err(nothing.into());
             }

@@ -1,7 +1,7 @@
 //! Where a job's files are, what they are called and how much of them is used.
 //!
 //! Invariant: without a name files are `jobname.clone.file`, each clone with its own; with a name
-//! all clones share it. What is not said is found out from files that exist.
+//! all clones share it. Missing sizes are read from files that exist.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::settings::{Settings, job_refusal};
 use super::value::{self, Base};
 
 const FILES_MAX: u32 = 65_536;
-/// What a device that is not there is planned as, and a file of which a share is asked for.
+/// The planned size of a device that does not exist, and of a file of which a share is requested.
 const PLANNED_BYTES: u64 = 1 << 40;
 const NAME_FORMAT: &str = "$jobname.$jobnum.$filenum";
 
@@ -130,7 +130,7 @@ fn found_below(asked: &Assignment, environment: &dyn Environment) -> Result<Vec<
 }
 
 fn named(pattern: &str, job: &str, clone: u32, file: u32) -> String {
-    // A name is no path: a job called a/b has its files beside the others.
+    // A name is no path: a job called a/b has its files next to the others.
     let job = job.replace('/', "_");
     pattern
         .replace("$jobname", &job)
@@ -190,7 +190,7 @@ fn asked(text: &str, base: Base) -> Result<PlaceOption, Why> {
     }
 }
 
-/// What the sizes of a job say about the files of its clones.
+/// The sizes that a job gives for the files of its clones.
 pub(super) struct Amounts<'a> {
     settings: &'a Settings,
     job: (&'a str, &'a Origin),
@@ -224,7 +224,7 @@ impl<'a> Amounts<'a> {
             return None;
         }
         let offset_bytes = self.offset(clone, paths, base)?;
-        // As in fio, 0 says nothing.
+        // As in fio, 0 means unset.
         let size = size.filter(|size| !matches!(size, PlaceOption::Bytes(0)));
         let fills = settings.switch("fill_device").unwrap_or(false) && self.there(paths)?.is_some();
         let size = size.filter(|_| !fills);
@@ -290,7 +290,7 @@ impl<'a> Amounts<'a> {
             }
         };
         let further = further.saturating_mul(u64::from(clone));
-        // As in fio, whatever offset= says; a device has no end to append to.
+        // As in fio, whatever the value of offset=; a device has no end to append to.
         if settings.switch("file_append").unwrap_or(false)
             && !paths.iter().any(|path| path.starts_with("/dev"))
         {
@@ -341,7 +341,7 @@ impl<'a> Amounts<'a> {
         there.map(|whole| whole.saturating_sub(offset_bytes))
     }
 
-    /// Says so where not all of every file is used, since the smallest has less.
+    /// Notes where not all of every file is used, since the smallest has less.
     fn note_different_sizes(&self, least: Option<u64>, paths: &[PathBuf]) {
         let is_larger = |path: &PathBuf| {
             let found = self.environment.bytes_of(path).ok().flatten();

@@ -1,7 +1,7 @@
 //! What job files come to: waves of jobs, each a workload of ours.
 //!
-//! Invariant: plain data; every spec in it has passed its check. It says nothing about how files
-//! are made or what is printed.
+//! Invariant: plain data; every spec in it has passed its check. It does not define how files are
+//! made or what is printed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::error::FioWarning;
 use crate::IoSpec;
 
-/// What job files ask for.
+/// The plan of job files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FioPlan {
@@ -42,7 +42,7 @@ pub struct FioJob {
     pub description: Option<String>,
     /// The group it is reported in; counts over all waves.
     pub group: u32,
-    /// Whether its clones, and the jobs of its group that ask for it too, are reported as one.
+    /// Whether its clones, and the jobs of its group that set it too, are reported as one.
     pub group_reporting: bool,
     /// Whether the files that are made for it are removed at the end.
     pub unlink: bool,

@@ -1,4 +1,4 @@
-//! What a job asks of reports and logs.
+//! A job's options for reports and logs.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const PERCENTILES: [f64; 17] = [
 ];
 const PERCENTILES_MAX: usize = 20;
 
-/// The percentiles of `percentile_list`, rising; fio's own where it says nothing.
+/// The percentiles of `percentile_list`, rising; fio's own where it is not set.
 pub(super) fn percentiles(settings: &Settings) -> Vec<f64> {
     let given = settings.value("percentile_list", |text| {
         let mut list = Vec::new();

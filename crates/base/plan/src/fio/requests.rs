@@ -21,7 +21,7 @@ pub(super) struct RequestOrder {
     pub step: Step,
 }
 
-/// What `rw`, its suffix, `rw_sequencer` and `rwmix...` say.
+/// The values of `rw`, its suffix, `rw_sequencer` and `rwmix...`.
 pub(super) fn direction(settings: &Settings) -> RequestOrder {
     let base = settings.base();
     let read = RequestOrder { mix: Mix::Read, random: false, step: Step::None };
@@ -55,8 +55,8 @@ pub(super) fn direction(settings: &Settings) -> RequestOrder {
     order.unwrap_or(read)
 }
 
-/// Random requests in a hundred, of reads and of writes or trims; `None` where all are, or none of
-/// any direction, as the second says.
+/// Percentage of random requests, for reads and for writes or trims; `None` where all are, or none
+/// of any direction, by the second value.
 pub(super) fn random_share(settings: &Settings, mix: Mix) -> (Option<[u8; 2]>, bool) {
     let shares = settings.value("percentage_random", |text| {
         let one = |part: Option<&str>| part.map_or(Ok(100), value::share);
@@ -251,8 +251,8 @@ pub(super) fn access(settings: &Settings, random: bool) -> (Access, Option<Distr
     (if drawn { Access::Uniform } else { Access::Coverage }, None)
 }
 
-/// The zones that requests keep to, of the only file; as in fio, a size of zones alone asks for
-/// them.
+/// The zones that requests keep to, of the only file; as in fio, a size of zones alone turns them
+/// on.
 pub(super) fn strides(settings: &Settings, files: u32) -> Option<Strides> {
     let mode = settings.value("zonemode", |text| match text {
         "none" => Ok(Some(false)),

@@ -48,7 +48,7 @@ impl Settings {
         self.held.get(name).map(|(_, assignment)| assignment)
     }
 
-    /// The later one of two options that say the same in different words.
+    /// The later one of two options that mean the same.
     pub(super) fn later(&self, one: &'static str, other: &'static str) -> Option<&Assignment> {
         let (first, second) = (self.get(one), self.get(other));
         let order = |name| self.held.get(name).map(|(order, _)| *order);
@@ -75,12 +75,12 @@ impl Settings {
         self.value("kb_base", Base::of).unwrap_or(Base::FIO)
     }
 
-    /// Takes note that the job cannot be run as an option says.
+    /// Records that the job cannot be run as an option requires.
     pub(super) fn refuse(&self, assignment: &Assignment, why: Why) {
         self.refuse_as(refusal(assignment, why));
     }
 
-    /// Takes note of what is not done as an option says.
+    /// Records what is not done as an option requires.
     pub(super) fn note(&self, assignment: &Assignment, text: &str) {
         let note = FioWarning::at(&assignment.origin, assignment.shown(), text.to_owned());
         self.noted.borrow_mut().push(note);
@@ -99,7 +99,7 @@ impl Settings {
         }
     }
 
-    /// Everything for which the job cannot be run, by what the catalogue says and by its values.
+    /// Everything for which the job cannot be run, by the catalogue and by its values.
     pub(super) fn refusals(&self) -> Vec<FioError> {
         let judged = self.all().filter_map(|one| {
             let neutral = one.entry.is_neutral(&one.value);

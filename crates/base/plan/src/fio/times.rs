@@ -114,14 +114,15 @@ pub(super) fn steady(settings: &Settings, group: u32) -> Option<Steady> {
         }
     })?;
     let ramp = settings.value("steadystate_ramp_time", seconds).unwrap_or_default();
-    // As in fio: it counts whole seconds, and without any nothing is looked at.
+    // As in fio: it counts whole seconds, and with 0 nothing is checked.
     let duration = Duration::from_secs(duration.as_secs());
     let in_group = settings.switch("group_reporting").unwrap_or(false);
     let group = in_group.then_some(group);
     (!duration.is_zero()).then_some(Steady { of, limit, duration, ramp, group })
 }
 
-/// What `rate` or `rate_iops` ask of each clone; `mean_bytes` are those of reads and of writes.
+/// The schedule that `rate` or `rate_iops` give each clone; `mean_bytes` are the means of reads and
+/// of writes.
 pub(super) fn schedule(settings: &Settings, mix: Mix, mean_bytes: [f64; 2]) -> Pacing {
     let base = settings.base();
     let [bytes, requests] =
@@ -175,7 +176,7 @@ pub(super) fn minimum_rates(settings: &Settings, mix: Mix) -> Option<MinimumRate
     })
 }
 
-/// Refuses a rate to be reached that is above the one that is kept, of any direction, as fio does.
+/// Refuses a minimum rate above the rate limit, of any direction, as fio does.
 fn refuse_above(settings: &Settings, rate: &str, minimum: &str, base: Base) {
     let each = |name| {
         let asked = settings.peek(name)?;

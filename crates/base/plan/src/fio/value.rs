@@ -1,8 +1,8 @@
 //! Values as job files write them: sizes, times, counts, switches, ranges, lists.
 //!
-//! Invariant: the same text means what it means to fio 3.33, and a text that is no value says what
-//! would have been one. In fio's way `k` and `ki` are 1024 and `kib` is 1000, unless `kb_base=1000`
-//! turns that round.
+//! Invariant: the same text means what it means to fio 3.33, and the error for a text that is no
+//! value names what would have been one. In fio's way `k` and `ki` are 1024 and `kib` is 1000,
+//! unless `kb_base=1000` turns that round.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use super::error::Why;
 pub(super) struct Base(u32);
 
 impl Base {
-    /// Of a file that says nothing.
+    /// Of a file that does not set it.
     pub(super) const FIO: Self = Self(1024);
 
-    /// What `kb_base` says.
+    /// The value of `kb_base`.
     pub(super) fn of(text: &str) -> Result<Self, Why> {
         match text {
             "1024" => Ok(Self(1024)),
@@ -68,7 +68,7 @@ fn split(text: &str) -> Result<(f64, &str), Why> {
     Ok((value, text[end..].trim_start()))
 }
 
-/// A number by itself or an expression in parentheses, each part worth what `unit` says.
+/// A number by itself or an expression in parentheses, each part converted by `unit`.
 fn number(text: &str, unit: &dyn Fn(&str) -> Result<f64, Why>) -> Result<f64, Why> {
     let text = text.trim();
     let one = |text: &str| {

@@ -35,7 +35,7 @@ const VERIFY_METHODS: [&str; 20] = [
     "sha",
 ];
 
-/// Puts what a job says of verification into its workload.
+/// Puts a job's verification options into its workload.
 pub(super) fn set(settings: &Settings, spec: &mut IoSpec, times: Times) {
     let asked = settings.value("verify", |text| match text {
         "0" | "none" => Ok(false),

@@ -2,7 +2,7 @@
 //! each outcome.
 //!
 //! Invariant: plain data from the study's text. Which sentence holds is decided where the
-//! replicates are; this only says which points belong to it.
+//! replicates are; this only defines which points belong to it.
 
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ pub struct Contrast {
     pub at: Vec<LevelAt>,
     /// Levels of the points above the line.
     pub of: Vec<LevelAt>,
-    /// Levels of those below it.
+    /// Levels of the points below it.
     pub over: Vec<LevelAt>,
     /// `only`: every point above with the one below that is equal otherwise. `max`, `min`: the best
     /// or the worst point of either side, whatever its other levels.

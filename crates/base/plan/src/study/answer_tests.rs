@@ -1,4 +1,4 @@
-//! What a contrast is made of, as a text says it.
+//! What a contrast is made of, as written in a text.
 
 use super::*;
 

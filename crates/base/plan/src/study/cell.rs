@@ -148,7 +148,7 @@ impl Cell {
         self.transactions.is_none().then_some(&self.workload)
     }
 
-    /// What reads and writes files that are made for it: the requests, and readers beside a
+    /// What reads and writes files that are made for it: the requests, and readers that run with a
     /// database.
     pub fn on_files(&self) -> impl Iterator<Item = &IoSpec> {
         self.requests().into_iter().chain(&self.readers)

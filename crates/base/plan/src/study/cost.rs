@@ -21,7 +21,7 @@ const FILL_BYTES_PER_S: f64 = 400.0 * 1024.0 * 1024.0;
 const FILL_EMULATED_BYTES_PER_S: f64 = 80.0 * 1024.0 * 1024.0;
 /// Making and mounting one emulated volume.
 const EMULATED_VOLUME_S: f64 = 2.0;
-/// A device faster than this writes more than the bound says.
+/// A device faster than this writes more than the bound.
 const REQUESTS_PER_S_MAX: f64 = 300_000.0;
 /// And one request after the other, faster than this.
 const REQUESTS_PER_S_EACH_MAX: f64 = 100_000.0;
@@ -42,7 +42,7 @@ const SERVER_S: f64 = 12.0;
 const WAREHOUSE_S: f64 = 4.0;
 /// Bytes of a row with its share of the indexes, of pages that are not full and of what grows.
 const ROW_BYTES: u64 = 400;
-/// The redo of a database where nothing is said of it.
+/// The redo of a database where it is not set.
 const REDO_BYTES: u64 = 128 << 20;
 /// What MySQL calls it.
 const SERVER_REDO: &str = "server.innodb_redo_log_capacity";
@@ -55,10 +55,10 @@ const DATABASE_BYTES: u64 = 128 << 20;
 pub struct PlanCost {
     /// Points.
     pub points: usize,
-    /// Replicates of every point that the plan asks for.
+    /// Replicates of every point that the plan requires.
     pub replicates_asked: u32,
     /// Replicates of every point, on average, that there is time for; at least one. A point that is
-    /// precise before gets those that the plan asks for, and others its time.
+    /// precise before gets those that the plan requires, and others its time.
     pub replicates: f64,
     /// Length of a window, in seconds: the text's, or a shorter one for which there is time.
     pub window_s: f64,
@@ -174,7 +174,7 @@ fn bytes_of(spec: &TransactionSpec) -> u64 {
     tables.saturating_add(redo.unwrap_or(REDO_BYTES)).saturating_add(own)
 }
 
-/// Seconds for the data of every database of a volume, beside the writing of its bytes.
+/// Seconds for the data of every database of a volume, in addition to the writing of its bytes.
 fn databases_s<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> f64 {
     let loads = cells.into_iter().filter_map(|cell| cell.transactions.as_ref());
     let each: BTreeMap<TablesKey<'_>, f64> = loads

@@ -1,4 +1,4 @@
-//! What docs/studies.md says is so.
+//! The statements of docs/studies.md hold.
 
 use super::setting::{SETTINGS, Setting, SettingKind};
 use super::*;

@@ -1,12 +1,12 @@
 //! How long windows are and how many rounds a budget holds.
 //!
 //! Invariant: pure; what a plan says beforehand and what its runner does come from here, so that a
-//! study takes as long as it says. Replicates differ by more than one long window shows, so a
+//! study takes as long as its plan. Replicates differ by more than one long window shows, so a
 //! budget is better spent on more of them than on longer ones: windows are made short enough for
 //! [`REPLICATES_AIMED_AT`].
 
-/// Time beside each measured window, in seconds: starting and stopping workers and observers. What
-/// it really is, the first round of a study shows.
+/// Time around each measured window: starting and stopping workers and observers. The first round
+/// of a study shows the real value. In seconds.
 const WINDOW_OVERHEAD_S: f64 = 0.08;
 /// The same of transactions: the database is opened and closed.
 const DATABASE_OVERHEAD_S: f64 = 4.0;
@@ -16,7 +16,7 @@ pub const WARM_UP_WINDOWS_MAX: f64 = 3.0;
 /// The same of a server beyond that: it is started under the point's conditions, and shut down with
 /// every dirty page written.
 const SERVER_OVERHEAD_S: f64 = 4.0;
-/// Length of a traced pass beside its overhead, in seconds.
+/// Length of a traced pass without its overhead, in seconds.
 pub const TRACED_S: f64 = 0.3;
 /// Replicates of every point that a budget should hold. At eight, Student's t costs little: the
 /// interval is 0.84 standard deviations wide to each side, and 2.5 at three.
@@ -33,7 +33,7 @@ pub struct Pacing {
     pub points: usize,
     /// Points of them with a warm-up before each window.
     pub warmed_points: usize,
-    /// Points of those that are on servers.
+    /// Points that are on servers.
     pub server_points: usize,
     /// Replicates that every point shall have.
     pub replicates: u32,
@@ -58,7 +58,7 @@ impl Pacing {
         self.warmed_points as f64 / self.points.max(1) as f64
     }
 
-    /// What is beside a window, as far as it is the same whatever its length, in seconds.
+    /// The overhead of a window that does not depend on its length, in seconds.
     pub fn overhead_s(&self) -> f64 {
         let server_share = self.server_points as f64 / self.points.max(1) as f64;
         let of_databases = DATABASE_OVERHEAD_S * self.warmed_share();
@@ -78,21 +78,21 @@ impl Pacing {
         self.window_within((each_s - self.overhead_s()) / (1.0 + self.warmed_share()), 0.0)
     }
 
-    /// Length of a window where each may take `each_s` with what is beside it.
+    /// Length of a window where each may take `each_s` with its overhead.
     fn window_within(&self, each_s: f64, overhead_s: f64) -> f64 {
         let least_s = if self.warmed_points > 0 { DATABASE_WINDOW_S_MIN } else { WINDOW_S_MIN };
         (each_s - overhead_s).max(least_s).min(self.point_time_s)
     }
 
-    /// The same once `done` rounds have shown what is beside a window and `left_s` are left for the
-    /// others.
+    /// The same once `done` rounds have shown the overhead of a window and `left_s` are left for
+    /// the others.
     pub fn window_after_s(&self, done: u32, left_s: f64, overhead_s: f64) -> f64 {
         let rounds = self.replicates_aimed_at().saturating_sub(done).max(1);
         let windows = self.points.max(1) as f64 * f64::from(rounds);
         self.window_within(left_s / windows, overhead_s)
     }
 
-    /// Replicates of every point, on average, that there is time for: those asked for without a
+    /// Replicates of every point, on average, that there is time for: all requested ones without a
     /// bound, and never more than windows are made for.
     pub fn replicates_fitting(&self) -> f64 {
         let Some(left_s) = self.left_s else { return f64::from(self.replicates) };
@@ -108,7 +108,7 @@ impl Pacing {
         self.replicates_fitting() * self.round_s()
     }
 
-    /// Seconds that a budget leaves for the rounds. Where what is beside a window takes longer than
+    /// Seconds that a budget leaves for the rounds. Where the overhead of a window is longer than
     /// expected, all of them are used before a replicate is dropped.
     pub fn left_for_rounds_s(&self) -> Option<f64> {
         self.left_s.map(|left_s| left_s - self.traced_s())
@@ -122,7 +122,7 @@ impl Pacing {
         self.left_for_rounds_s().map_or(all_s, |left_s| all_s.min(left_s).max(self.rounds_s()))
     }
 
-    /// What is expected beside a window, the warm-up included, in seconds.
+    /// The expected overhead of a window, the warm-up included, in seconds.
     pub fn beside_s(&self) -> f64 {
         self.overhead_s() + self.warmed_share() * self.window_s()
     }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn windows_give_way_to_what_is_beside_them() {
         let pacing = pacing(100, 1000.0);
-        // After one of eight rounds, with 0.5 s beside each window.
+        // After one of eight rounds, with 0.5 s of overhead per window.
         let window_s = pacing.window_after_s(1, 840.0, 0.5);
         assert!((100.0 * 7.0 * (window_s + 0.5) - 840.0).abs() < 1e-6, "{window_s}");
         assert_eq!(pacing.window_after_s(7, 10.0, 0.5), WINDOW_S_MIN);

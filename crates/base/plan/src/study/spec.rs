@@ -23,7 +23,7 @@ const KEYS: &[&str] = &[
 /// Longest name of a study, in characters.
 const NAME_CHARS_MAX: usize = 64;
 
-/// What the command line says over the text's `[measure]`.
+/// Options of the command line that override the text's `[measure]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MeasuringOverrides {
     /// Bound on the whole.
@@ -41,7 +41,7 @@ pub struct MeasuringOverrides {
 /// A sub-design for a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartOutline {
-    /// Its name; `main` for the one that the top factors make.
+    /// Its name; `main` for the part made of the top factors.
     pub name: String,
     /// Its factors with their levels.
     pub factors: Vec<FactorLevels>,
@@ -96,7 +96,8 @@ impl StudySpec {
         Ok(spec)
     }
 
-    /// What the text says of points: the answers to its question, and the figures of an original.
+    /// The text's statements about points: the answers to its question, and the figures of an
+    /// original.
     fn said_of_points(
         &self,
         top: &Fields<'_>,
@@ -176,7 +177,7 @@ impl StudySpec {
         design.parts.iter().map(|part| outline(&part.name)).collect()
     }
 
-    /// What is said of databases: each setting by itself, then those of each point together.
+    /// The settings of databases: each by itself, then those of each point together.
     fn check_databases(&self, plans: &[&StudyPlan]) -> Result<(), StudyTextError> {
         let designs = [&self.quick.design, &self.full.design].into_iter();
         for set in designs.flat_map(Design::assigned) {

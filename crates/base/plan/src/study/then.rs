@@ -185,11 +185,11 @@ impl ThenMetric {
     }
 }
 
-/// One printed figure, and which points of today stand beside it.
+/// One printed figure, and today's points that it is compared with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThenFigure {
-    /// What it says, in one line: `random write, one file, ext4, O_DIRECT, 4K`.
+    /// Its text, in one line: `random write, one file, ext4, O_DIRECT, 4K`.
     pub text: String,
     /// The printed figure; lower end, where a range is printed.
     pub value: f64,

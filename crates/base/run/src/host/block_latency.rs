@@ -7,8 +7,9 @@
 //! ```
 //! The segments of one request follow each other without gap or overlap, so that the sum of their
 //! means is the mean latency of the call, where every call is exactly one device request. Where
-//! most requests are the application's own, `Queue` and `Device` are of those; otherwise (written
-//! back from the page cache, issued through libaio) they are of every read or write of the device.
+//! most requests are the application's own, `Queue` and `Device` cover only these; otherwise
+//! (written back from the page cache, issued through libaio) they cover every read or write of the
+//! device.
 
 use iostrata_stats::LatencyUs;
 use serde::{Deserialize, Serialize};
@@ -74,8 +75,8 @@ pub enum PathSegment {
     /// below it: its worker, the backing file system and that one's device.
     Device,
     /// From completion of the call's last request to the return of the call; with io_uring to the
-    /// posted completion entry, whether or not the application has looked at it yet. A synchronous
-    /// write (`O_DSYNC`) flushes the device in this time.
+    /// posted completion entry, whether or not the application has read it yet. A synchronous write
+    /// (`O_DSYNC`) flushes the device in this time.
     Completion,
 }
 

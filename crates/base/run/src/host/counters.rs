@@ -1,7 +1,7 @@
 //! A block device's counters, their difference, and the columns that iostat derives from it.
 //!
 //! Invariant: counters and differences are in the kernel's units (512-byte sectors, milliseconds);
-//! derived columns say theirs in the name.
+//! derived columns have theirs in the name.
 
 use serde::{Deserialize, Serialize};
 
@@ -116,7 +116,7 @@ pub struct Iostat {
     pub flush_await_ms: Option<f64>,
     /// `aqu-sz`: mean number of requests in the queue and in the device.
     pub queue_size: f64,
-    /// `%util`: share of time with a request in flight, in percent. It says nothing about
-    /// saturation for a device that serves several requests at once.
+    /// `%util`: share of time with a request in flight, in percent. It does not show saturation for
+    /// a device that serves several requests at once.
     pub util_pct: f64,
 }

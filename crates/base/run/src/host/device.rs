@@ -6,8 +6,8 @@ use super::DeviceNumber;
 
 /// A block device that has a request queue: a disk, or a device made of others (md, dm, loop).
 ///
-/// Everything but the name is absent where the kernel does not say it. Flags are what the kernel
-/// claims, not what was measured.
+/// Everything except the name is absent where the kernel does not report it. Flags are what the
+/// kernel claims, not what was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceFacts {

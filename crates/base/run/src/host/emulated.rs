@@ -4,23 +4,23 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An attribute of a device's queue as it was asked for, and as the kernel took it.
+/// An attribute of a device's queue as it was requested, and as the kernel took it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueReadback {
     /// Its name in `/sys/block/*/queue`: `scheduler`, `nr_requests`.
     pub attribute: String,
-    /// What was asked for.
+    /// The requested value.
     pub asked: String,
     /// What was read back.
     pub took: String,
 }
 
-/// Requests that reached an emulated disk: what scheduler and queue made of those of the load.
+/// Requests that reached an emulated disk: what scheduler and queue made of the load's requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EmulatedDisk {
-    /// The disk as it was asked for: `hdd-15k,queue=1`.
+    /// The disk as it was requested: `hdd-15k,queue=1`.
     pub model: String,
     /// Reads that came.
     pub reads: u64,

@@ -33,7 +33,7 @@ pub struct Evidence {
     pub switches: Option<Switches>,
     /// What control groups held back.
     pub throttle: Option<ThrottleEvidence>,
-    /// What the device did beyond what this process asked for.
+    /// What the device did beyond the requests of this process.
     pub foreign: Option<ForeignIo>,
     /// What the device's queue was set to for this window.
     #[serde(default)]
@@ -187,7 +187,7 @@ pub struct ThrottleEvidence {
 pub struct HeldBackShares {
     /// Absent where the kernel does not report it.
     pub pressure: Option<PressureShares>,
-    /// The control group whose pressure it is; absent where it is that of the whole machine.
+    /// The control group whose pressure it is; absent where it is the whole machine's.
     pub pressure_group: Option<String>,
     /// Absent where no group counts.
     pub throttle: Option<ThrottleEvidence>,
@@ -195,7 +195,7 @@ pub struct HeldBackShares {
     pub cpu_stolen_pct: Option<f64>,
 }
 
-/// What a caller issued itself in the window, as its own counters say.
+/// What a caller issued itself in the window, by its own counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnIo {
@@ -209,7 +209,7 @@ pub struct OwnIo {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Flushes asked for (fsync, fdatasync, synchronous writes).
+    /// Flushes requested (fsync, fdatasync, synchronous writes).
     pub flushes: u64,
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::CgroupVersion;
 
-/// What the machine is, as far as it says so without root.
+/// Facts about the machine, as far as they can be read without root.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFacts {
@@ -23,7 +23,7 @@ pub struct HostFacts {
     /// Memory that could be had without swapping when the facts were read, in bytes.
     pub memory_available_bytes: Option<u64>,
     /// The hypervisor (`kvm`, `xen`, `vmware`, `hyperv`, ...); `unknown` when there is one that
-    /// does not say its name; absent on bare metal, or when it is not known.
+    /// does not report its name; absent on bare metal, or when it is not known.
     pub virtualisation: Option<String>,
     /// The container runtime whose marker was found (`docker`, `podman`, `lxc`, ...).
     pub container: Option<String>,

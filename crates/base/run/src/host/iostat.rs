@@ -14,7 +14,7 @@ pub struct DeviceRequests {
     pub done: f64,
     /// Requests merged into one that waited.
     pub merged: f64,
-    /// KiB of those that were completed.
+    /// KiB of completed requests.
     pub kib: f64,
     /// Time that they took together, in ms.
     pub wait_ms: f64,
@@ -159,8 +159,8 @@ impl Iostat {
 }
 
 impl DeviceCounters {
-    /// Each column made of those of an earlier and a later reading; `None` when a count has no
-    /// result. A column that one of them lacks is absent; `in_flight` is the later one.
+    /// Combines each column of an earlier and a later reading; `None` when a count has no result. A
+    /// column that one of them lacks is absent; `in_flight` is the later one.
     pub fn zip(
         &self,
         later: &Self,

@@ -40,7 +40,7 @@ pub struct IoControl {
     pub kind: IoControlKind,
     /// The device, where it is for one.
     pub device: Option<String>,
-    /// What the file says.
+    /// The content of the file.
     pub value: String,
 }
 

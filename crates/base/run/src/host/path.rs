@@ -157,9 +157,9 @@ pub struct DirectIo {
     pub behaviour: DirectIoBehaviour,
     /// Why.
     pub reason: Option<String>,
-    /// Alignment of the buffer in memory that the kernel asks for, in bytes.
+    /// Alignment of the buffer in memory that the kernel requires, in bytes.
     pub memory_align_bytes: Option<u64>,
-    /// Alignment of offset and length that the kernel asks for, in bytes.
+    /// Alignment of offset and length that the kernel requires, in bytes.
     pub offset_align_bytes: Option<u64>,
 }
 

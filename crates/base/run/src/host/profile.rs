@@ -106,7 +106,7 @@ impl KernelLayer {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Profile {
-    /// Samples per second and processor that were asked for.
+    /// Samples per second and processor, as requested.
     pub hz: u32,
     /// What drove the sampling: `cpu-clock` (time, idle included) or `cycles` (hardware).
     pub clock: String,
@@ -246,7 +246,7 @@ pub struct OffCpuWait {
     /// The function that waits, as in `rwsem_down_write_slowpath`; `(preempted)` for a thread that
     /// was ready to run.
     pub symbol: String,
-    /// Who asked for it: for a lock the function that takes it, as in `ext4_dio_write_iter`.
+    /// Its caller: for a lock the function that takes it, as in `ext4_dio_write_iter`.
     pub caller: Option<String>,
     /// What the wait is for.
     pub layer: KernelLayer,

@@ -20,8 +20,8 @@ pub struct BlockLayer {
     pub below: Vec<String>,
     /// Size, in bytes.
     pub size_bytes: Option<u64>,
-    /// Bytes from the device's start to the next boundary of a physical block of the disk below,
-    /// as the kernel says (`alignment_offset`): 0 is aligned, -1 cannot be.
+    /// Bytes from the device's start to the next boundary of a physical block of the disk below, as
+    /// the kernel reports it (`alignment_offset`): 0 is aligned, -1 cannot be.
     pub alignment_offset_bytes: Option<i64>,
 }
 

@@ -25,7 +25,8 @@ pub enum FigureKind {
     Gauge(SampleField),
     /// Computed from several fields.
     Derived(fn(&SampleSpan<'_>) -> Option<f64>),
-    /// Not reported by the target: seen on its host, of its files, of its stalls, or of asking it.
+    /// Not reported by the target: seen on its host, or about its files, its stalls, or the cost of
+    /// querying it.
     Beside,
 }
 
@@ -92,7 +93,7 @@ pub struct Figure {
     pub metric: Option<FigureMetric>,
     /// The label that identifies it within its family.
     pub label: Option<(&'static str, &'static str)>,
-    /// By what the figure is divided for Prometheus, which asks for base units.
+    /// The figure's divisor for Prometheus, which requires base units.
     pub metric_divisor: f64,
     /// Its place and header in the table of several targets, worst by the first.
     pub compared: Option<(u8, &'static str)>,
@@ -232,7 +233,7 @@ macro_rules! figures {
         }
 
         impl WatchSample {
-            /// Sets what the target reports; `value` is asked for the figure at each place.
+            /// Sets what the target reports; `value` returns the figure at each place.
             pub fn fill(&mut self, value: impl Fn(usize, &Figure) -> Option<f64>) {
                 let mut places = FIGURES.iter().enumerate();
                 let mut next = || places.next().and_then(|(at, figure)| value(at, figure));
@@ -407,7 +408,7 @@ fields {
             "iostrata_checkpoint_age_async_bytes",
             "Async flush age: pages are flushed as fast as possible.",
         );
-    /// The checkpoint age from which flushing goes before everything else, in bytes.
+    /// The checkpoint age from which flushing takes precedence over everything else, in bytes.
     checkpoint_age_sync_bytes: u64 = gauge("bytes", |one| one.checkpoint_age_sync_bytes)
         .metric(
             "iostrata_checkpoint_age_sync_bytes",
@@ -498,8 +499,8 @@ fields {
     row_locks_waiting: u64 = gauge("locks", |one| one.row_locks_waiting)
         .column("lock", 4)
         .metric("iostrata_row_locks_waiting", "Row lock waits at present.");
-    /// For how long the oldest open transaction is open, in seconds; 0 where none is open. Servers
-    /// are asked for it every five seconds.
+    /// The age of the oldest open transaction, in seconds; 0 where none is open. Servers are
+    /// queried for it every five seconds.
     #[serde(default)]
     oldest_transaction_s: f64 = derived("s", |span| {
             Some(span.now.oldest_transaction?.age_s as f64)
@@ -528,11 +529,11 @@ fields {
     #[serde(default)]
     deletes_per_s: f64 = counter("statements/s", |one| one.deletes)
         .chart(&STATEMENTS, "DELETE").metric_of(STATEMENTS_BY_KIND, ("kind", "delete"));
-    /// Pages per second that were asked for, were not in the pool and had to be read.
+    /// Pages per second that were requested, were not in the pool and had to be read.
     #[serde(default)]
     pool_reads_per_s: f64 = counter("pages/s", |one| one.pool_reads)
         .metric("iostrata_pool_reads_total", "Buffer pool misses.");
-    /// Their share of all pages that were asked for, in percent.
+    /// Their share of all pages that were requested, in percent.
     #[serde(default)]
     pool_miss_pct: f64 = derived("percent", |span| {
             Some(100.0 * span.per(|one| one.pool_reads, |one| one.pool_requests)?)
@@ -602,7 +603,7 @@ seen {
     /// is on this host.
     #[serde(default)]
     pressure: Option<PressureShares>,
-    /// The control group whose pressure it is; null where it is that of the whole machine.
+    /// The control group whose pressure it is; null where it is the whole machine's.
     #[serde(default)]
     pressure_group: Option<String>,
     /// What control groups held back of the target, where it is on this host and in such a group.

@@ -2,7 +2,7 @@
 //! the one table of the figures that follow.
 //!
 //! Invariant: pure. A sample holds counters and gauges, a span makes rates of two, and the table
-//! says of each figure how it is got and where it is shown.
+//! defines for each figure how it is obtained and where it is shown.
 
 mod figure;
 mod files;

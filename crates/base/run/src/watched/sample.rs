@@ -1,7 +1,7 @@
 //! What goes on in a target at one moment.
 //!
 //! Invariant: counters and gauges only, no rates. What a target does not report is absent, never 0.
-//! Fields that count from the start of the target say so; they go back when it is started again.
+//! Fields that count from the start of the target are marked; they go back when it is restarted.
 
 use super::files::FileTable;
 use super::session_waits::SessionWaits;
@@ -20,7 +20,7 @@ pub struct TargetSample {
     pub checkpoint_age_limit_bytes: Option<u64>,
     /// The checkpoint age from which pages are flushed as fast as possible.
     pub checkpoint_age_async_bytes: Option<u64>,
-    /// The checkpoint age from which flushing goes before everything else.
+    /// The checkpoint age from which flushing takes precedence over everything else.
     pub checkpoint_age_sync_bytes: Option<u64>,
     /// Size of the redo.
     pub redo_capacity_bytes: Option<u64>,
@@ -78,7 +78,7 @@ pub struct TargetSample {
     pub connections: Option<u64>,
     /// How many it lets in.
     pub connections_limit: Option<u64>,
-    /// Times that one was turned away for want of room, counted from the start.
+    /// Connections refused because the limit was reached, counted from the start.
     pub connections_refused: Option<u64>,
     /// Time that writers were held back for other members of the cluster, in nanoseconds, counted
     /// from the start.
@@ -91,7 +91,7 @@ pub struct TargetSample {
     pub updates: Option<u64>,
     /// DELETE statements.
     pub deletes: Option<u64>,
-    /// Pages that were asked for, counted from the start.
+    /// Pages that were requested, counted from the start.
     pub pool_requests: Option<u64>,
     /// Those of them that had to be read.
     pub pool_reads: Option<u64>,
@@ -110,9 +110,9 @@ pub struct TargetSample {
     pub replica_transactions: Option<u64>,
     /// Commits that wait for a replica to acknowledge them.
     pub semi_sync_waiting: Option<u64>,
-    /// What sessions wait for. Asked while it stalls only.
+    /// What sessions wait for. Queried only while it stalls.
     pub session_waits: Option<SessionWaits>,
-    /// What it did with its files. Absent too where it was not asked this time.
+    /// What it did with its files. Absent too where it was not queried this time.
     pub files: Option<FileTable>,
 }
 

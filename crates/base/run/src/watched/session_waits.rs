@@ -5,7 +5,7 @@
 pub struct SessionWaits {
     /// The lock that stops all writers: FLUSH TABLES WITH READ LOCK, a backup.
     pub global_lock: u64,
-    /// Tables that others define anew, or still use.
+    /// Tables whose definition others change, or that they still use.
     pub metadata_lock: u64,
     /// Other members of a cluster, which are behind.
     pub flow_control: u64,

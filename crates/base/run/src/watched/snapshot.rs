@@ -20,7 +20,7 @@ const NAMED: usize = 3;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionState {
-    /// In the words of the server; empty where it says nothing.
+    /// In the words of the server; empty where it reports none.
     pub state: String,
     /// How many do so.
     pub sessions: u64,
@@ -78,7 +78,7 @@ pub struct Blocker {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatementDigest {
-    /// As the server names it; null of those for which it has no room.
+    /// As the server names it; null for those that it has no room for.
     pub digest: Option<String>,
     /// Its text, without literals, cut off where it is long.
     pub text: Option<String>,
@@ -113,7 +113,7 @@ pub struct StallSnapshot {
     pub statements: Vec<StatementDigest>,
     /// For how long statements were counted since, in seconds; null until that was done.
     pub statements_s: Option<f64>,
-    /// What could not be asked, and why.
+    /// What could not be queried, and why.
     pub missing: Vec<String>,
 }
 

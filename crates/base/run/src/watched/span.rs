@@ -1,6 +1,6 @@
 //! What a target did between two samples of it: the only place where a rate is made.
 //!
-//! Invariant: no rate is below zero. A counter that went back began anew (it wrapped, or was
+//! Invariant: no rate is below zero. A counter that went back was reset (it wrapped, or was
 //! switched off and on) and has no rate; after a restart nothing has one.
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //! Runs that older versions wrote stay readable. A fixture is never written again: when the format
-//! changes, a new directory is added beside it.
+//! changes, a new directory is added next to it.
 
 use std::path::Path;
 

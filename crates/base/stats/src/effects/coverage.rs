@@ -23,7 +23,7 @@ struct Noise {
     over_replicates: f64,
     /// Share of figures that are missing.
     holes: f64,
-    /// Half width of the figures' own intervals, as a share of what their noise asks for.
+    /// Half width of the figures' own intervals, as a share of what their noise requires.
     own_interval: f64,
 }
 

@@ -26,7 +26,7 @@ const TRAILER_BYTES: usize = 4 + 16 + 8;
 pub struct HistogramEncodeError {
     /// Requests in the histogram.
     pub count: u64,
-    /// What the encoder said.
+    /// The encoder's message.
     pub reason: String,
 }
 
@@ -38,7 +38,7 @@ pub enum HistogramDecodeError {
     NotAHistogram {
         /// Length of what was given.
         bytes: usize,
-        /// What the decoder said.
+        /// The decoder's message.
         reason: String,
     },
     /// A value lies beyond 1,000 s.
@@ -101,7 +101,7 @@ impl LatencyHistogram {
     /// another tool wrote.
     ///
     /// # Errors
-    /// [`HistogramDecodeError`], which says what was found.
+    /// [`HistogramDecodeError`], which names what was found.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, HistogramDecodeError> {
         let mut rest = bytes;
         let read: Histogram<u64> = Deserializer::new().deserialize(&mut rest).map_err(|error| {

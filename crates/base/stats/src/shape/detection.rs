@@ -115,7 +115,7 @@ fn degenerate_series_are_steady() {
     assert!(!Steadiness::of(&exact_line).is_steady());
 }
 
-/// Of many periods the interval of the mean knows.
+/// The interval of the mean accounts for many periods.
 #[test]
 fn a_wave_of_few_periods_is_a_swing_with_its_amplitude() {
     for (period, hits_min, hits_max) in [(200.0, 180, 200), (12.0, 0, 20)] {

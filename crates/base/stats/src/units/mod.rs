@@ -1,8 +1,8 @@
 //! Sizes and durations as users type them, and quantities as users read them.
 //!
 //! Purpose: one parser and one printer for each, so that the same text means the same thing in
-//! every option, file and report. Invariant: pure, and whatever is printed exactly parses back.
-//! It does not know any option by name; errors say what was found and what would have been taken.
+//! every option, file and report. Invariant: pure, and whatever is printed exactly parses back. It
+//! does not know any option by name; errors name what was found and what would have been accepted.
 
 mod duration;
 mod print;

@@ -1,4 +1,4 @@
-//! Why a target did not do what it was asked.
+//! Why a target did not carry out a request.
 
 use thiserror::Error;
 
@@ -22,7 +22,7 @@ pub enum Trouble {
     Failed,
 }
 
-/// Why a target did not do what it was asked.
+/// Why a target did not carry out a request.
 #[derive(Clone, Debug, Error)]
 #[error("{target}: {text}{}", or_nothing(.fix))]
 pub struct TargetError {
@@ -32,7 +32,7 @@ pub struct TargetError {
     pub code: String,
     /// Which target, without secrets.
     pub target: String,
-    /// What was attempted and what the target said.
+    /// What was attempted and the target's message.
     pub text: String,
     /// What would help, if that is known.
     pub fix: Option<String>,

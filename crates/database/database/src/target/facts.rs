@@ -1,8 +1,8 @@
-//! What a target says of itself.
+//! What a target reports about itself.
 
 use iostrata_run::{TransactionDurability, TransactionTarget};
 
-/// How a table is kept, and how large it is. Absent is what the target does not tell.
+/// How a table is kept, and how large it is. Absent is what the target does not report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableFacts {
     /// The storage engine of a server that has several.
@@ -14,7 +14,7 @@ pub struct TableFacts {
     pub index_bytes: Option<u64>,
 }
 
-/// What a target says of itself.
+/// What a target reports about itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TargetFacts {
     /// Without secrets: as the user named it.

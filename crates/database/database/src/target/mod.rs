@@ -1,9 +1,9 @@
 //! What a database workload runs on: the border between workloads and databases.
 //!
 //! Purpose: a workload declares its tables and its operations once; a SQL server prepares them as
-//! statements, the embedded engine compiles them. Invariants: a workload knows no database and no
-//! client library; a target knows no workload. Nothing here runs anything: this crate is the words
-//! that both sides share.
+//! statements, the embedded engine compiles them. Invariants: a workload does not depend on a
+//! database or a client library; a target does not depend on a workload. Nothing here runs
+//! anything: this crate defines the vocabulary that both sides share.
 
 mod error;
 mod facts;

@@ -1,10 +1,10 @@
-//! Who asks a target what goes on in it.
+//! What queries a target's activity.
 
 use iostrata_run::{SessionWaits, StallSnapshot, StatementDigest, TargetSample};
 
 use crate::target::error::TargetError;
 
-/// Asks a target what goes on in it, beside the sessions.
+/// Queries a target's activity, on a connection apart from the sessions.
 pub trait Sampler: Send {
     /// How it is now.
     ///
@@ -12,14 +12,14 @@ pub trait Sampler: Send {
     /// When the target does not answer. The next call tries again.
     fn sample(&mut self) -> Result<TargetSample, TargetError>;
 
-    /// What sessions wait for at this moment, asked when the target stalls; nothing where it does
-    /// not tell.
+    /// What sessions wait for at this moment, queried when the target stalls; nothing where it does
+    /// not report it.
     fn session_waits(&mut self) -> Option<SessionWaits> {
         None
     }
 
-    /// What goes on in it at this moment, asked once when it begins to stall; nothing where it does
-    /// not tell. When and of which stall it is, who asks says.
+    /// Its activity at this moment, queried once when it begins to stall; nothing where it does not
+    /// report it. The caller adds the time and the stall.
     fn stall_snapshot(&mut self) -> Option<StallSnapshot> {
         None
     }
@@ -29,8 +29,8 @@ pub trait Sampler: Send {
         None
     }
 
-    /// What the target does not tell and why, in sentences that name the fix; as far as the samples
-    /// so far have shown it.
+    /// What the target does not report and why, in sentences that name the fix; as far as the
+    /// samples so far have shown it.
     fn missing(&self) -> Vec<String> {
         Vec::new()
     }

@@ -62,8 +62,7 @@ pub struct Table {
     pub name: String,
     /// Its columns, in order.
     pub columns: Vec<Column>,
-    /// The columns that tell its rows apart, in order; empty when nothing does. None of them may
-    /// hold nothing.
+    /// The columns that identify a row, in order; empty when none do. None of them may be NULL.
     pub key: Vec<usize>,
     /// Its indexes.
     pub indexes: Vec<Index>,
@@ -111,7 +110,7 @@ impl Schema {
     }
 }
 
-/// What a user asks of the tables that a server makes, beside their schema.
+/// A user's options for the tables that a server makes, in addition to their schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableWords {
     /// What CREATE TABLE ends with.

@@ -27,7 +27,7 @@ pub enum Isolation {
 /// What a session is opened for.
 #[derive(Clone, Debug, Default)]
 pub struct SessionOptions {
-    /// The operations that it will be asked for.
+    /// The operations that it will run.
     pub ops: Arc<[Op]>,
     /// Of its transactions.
     pub isolation: Isolation,
@@ -50,7 +50,7 @@ pub struct SessionCost {
     pub statements: u64,
 }
 
-/// The key that a server's table without one gets where the server asks for it.
+/// The key that a server's table without one gets where the server requires it.
 pub const ADDED_KEY: &str = "iostrata_id";
 
 /// Which rows of a table are loaded: those with this value in this column; all of them without.
@@ -61,7 +61,7 @@ pub trait Target: Send + Sync {
     /// As the user named it, without secrets.
     fn name(&self) -> String;
 
-    /// What it says of itself now.
+    /// What it reports about itself now.
     ///
     /// # Errors
     /// When it does not answer.
@@ -76,7 +76,7 @@ pub trait Target: Send + Sync {
     /// The tables of the schema that are there, as numbers of its tables.
     ///
     /// # Errors
-    /// What the target said.
+    /// The target's error.
     fn present(&self, schema: &Schema) -> Result<Vec<usize>, TargetError>;
 
     /// The names of the columns that a table has; none where the target does not keep them. One
@@ -84,7 +84,7 @@ pub trait Target: Send + Sync {
     /// [`ADDED_KEY`] names is left out.
     ///
     /// # Errors
-    /// What the target said; there is no such table.
+    /// The target's error; there is no such table.
     fn columns(&self, _table: &str) -> Result<Option<Vec<String>>, TargetError> {
         Ok(None)
     }
@@ -92,19 +92,19 @@ pub trait Target: Send + Sync {
     /// Makes a table, empty, with all indexes but the late ones.
     ///
     /// # Errors
-    /// What the target said.
+    /// The target's error.
     fn create(&self, schema: &Schema, table: usize) -> Result<(), TargetError>;
 
     /// Makes the late indexes of all tables, where they are not there yet.
     ///
     /// # Errors
-    /// What the target said.
+    /// The target's error.
     fn finish(&self, schema: &Schema) -> Result<(), TargetError>;
 
     /// Removes a table, if it is there.
     ///
     /// # Errors
-    /// What the target said.
+    /// The target's error.
     fn remove(&self, schema: &Schema, table: usize) -> Result<(), TargetError>;
 
     /// Whether parts of a table may be loaded at the same time, each on its own; otherwise a
@@ -116,7 +116,7 @@ pub trait Target: Send + Sync {
     /// leaves it empty. Gives the number of rows. Durable when it returns.
     ///
     /// # Errors
-    /// What the target said; a part of the rows may be there then.
+    /// The target's error; a part of the rows may be there then.
     fn load(
         &self,
         schema: &Schema,
@@ -135,7 +135,7 @@ pub trait Target: Send + Sync {
         options: &SessionOptions,
     ) -> Result<Box<dyn Session>, TargetError>;
 
-    /// What asks it how it is while sessions are at work; none where it does not tell.
+    /// The sampler of its state while sessions are at work; none where it reports nothing.
     ///
     /// # Errors
     /// When the target does not answer, or refuses.
@@ -143,7 +143,7 @@ pub trait Target: Send + Sync {
         Ok(None)
     }
 
-    /// Bytes of the files that hold the tables; none where it does not tell.
+    /// Bytes of the files that hold the tables; none where it does not report them.
     ///
     /// # Errors
     /// When the target does not answer.
@@ -165,20 +165,20 @@ pub trait Session: Send {
     /// Begins a transaction.
     ///
     /// # Errors
-    /// What the target said.
+    /// The target's error.
     fn begin(&mut self) -> Result<(), TargetError>;
 
     /// Runs an operation once for all rows of arguments, which follow each other in `args`, and
     /// puts what it gives into `out`, cleared before. Gives the rows found or changed.
     ///
     /// # Errors
-    /// What the target said. After [`crate::target::Trouble::Retry`] the transaction is over.
+    /// The target's error. After [`crate::target::Trouble::Retry`] the transaction is over.
     fn run(&mut self, op: OpId, args: &[Value<'_>], out: &mut Rows) -> Result<u64, TargetError>;
 
     /// Runs a scan and hands out one row after the other, without keeping them.
     ///
     /// # Errors
-    /// What the target said.
+    /// The target's error.
     fn stream(
         &mut self,
         op: OpId,
@@ -189,7 +189,7 @@ pub trait Session: Send {
     /// Commits: ordered and visible when it returns, durable when its ticket is settled.
     ///
     /// # Errors
-    /// What the target said; whether it is committed is unknown after
+    /// The target's error; whether it is committed is unknown after
     /// [`crate::target::Trouble::Gone`].
     fn commit(&mut self) -> Result<Ticket, TargetError>;
 
@@ -202,7 +202,7 @@ pub trait Session: Send {
     /// Rolls back.
     ///
     /// # Errors
-    /// What the target said.
+    /// The target's error.
     fn rollback(&mut self) -> Result<(), TargetError>;
 
     /// What it has cost so far.

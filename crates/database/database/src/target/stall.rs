@@ -1,12 +1,12 @@
 //! When a low rate is a stall, and why a target stalled, from samples of it.
 //!
-//! Purpose: one judgement for targets that are watched and windows that are measured. Both go by
-//! one rule with thresholds of their own: while a target is watched, what is usual is the median of
-//! the last minute; of a window that is over, it is its mean. Invariants: pure; a cause is
-//! named only where samples within or around the stall speak for it; otherwise it is unknown, and
-//! the evidence says what was there to look at. What holds writers up in most samples of the stall
-//! is the cause, even where it began or ended for another. What also happens while nothing stalls
-//! (waits that are counted, I/O in flight) has to stand out from the samples outside.
+//! Purpose: one judgement for targets that are watched and windows that are measured. Both follow
+//! one rule with thresholds of their own: while a target is watched, the usual value is the median
+//! of the last minute; of a window that is over, it is its mean. Invariants: pure; a cause is named
+//! only where samples within or around the stall support it; otherwise it is unknown, and the
+//! evidence lists what was seen. What holds writers up in most samples of the stall is the cause,
+//! even where it began or ended for another. What also happens while nothing stalls (waits that are
+//! counted, I/O in flight) has to stand out from the samples outside.
 
 use iostrata_run::{SessionWaits, StallCause, TargetSample};
 use iostrata_stats::units::times;
@@ -29,7 +29,7 @@ const PAUSED: f64 = 0.3;
 const SYNC_EVERY_S: f64 = 0.9;
 /// Samples within a stall that is long enough to look at how it goes on.
 const SAMPLES_LONG: usize = 4;
-/// Fewest samples within a stall that say what was pending all the time.
+/// Fewest samples within a stall that show what was pending all the time.
 const SAMPLES_MIN: usize = 2;
 
 /// When a low rate is a stall.
@@ -75,7 +75,7 @@ impl StallRule {
 pub struct StallSample {
     /// In seconds.
     pub at_s: f64,
-    /// What the target said, or the code under which it refused.
+    /// The target's sample, or the code of its error.
     pub sample: Result<TargetSample, String>,
 }
 
@@ -249,8 +249,9 @@ impl<'a> View<'a> {
     }
 
     /// All that is written out at once keeps pages busy: writers wait for these before they wait
-    /// for a checkpoint. Where the age is usually as high, that alone says nothing: what lies past
-    /// the limit is many pages now and few then, and many of them have to be written meanwhile.
+    /// for a checkpoint. Where the age is usually as high, that alone proves nothing: sometimes
+    /// many pages lie past the limit and sometimes few, and many of them have to be written
+    /// meanwhile.
     fn redo_past_async(&self) -> Reason {
         let async_share = |one: &TargetSample| share_of(one, one.checkpoint_age_async_bytes);
         let shares = self.within.iter().filter_map(|(_, one)| async_share(one));
@@ -306,8 +307,8 @@ impl<'a> View<'a> {
         Some((StallCause::Lock, text))
     }
 
-    /// When every session waits for a row lock, none waits for room in the redo: a high age beside
-    /// that is nothing unusual, since some servers let it stand there.
+    /// When every session waits for a row lock, none waits for space in the redo: a high age is
+    /// then nothing unusual, since some servers let it stand there.
     fn all_locked(&self) -> Reason {
         let sessions = u64::from(self.stalled.sessions);
         let most = self.within.iter().filter_map(|(_, one)| one.row_locks_waiting).max()?;
@@ -377,7 +378,7 @@ impl<'a> View<'a> {
 
 impl View<'_> {
     /// How long writing and syncing the redo took each time between the samples within the stall,
-    /// and how long it usually takes, if it was slow. A sample from before would tell of many quick
+    /// and how long it usually takes, if it was slow. A sample from before would mix in many quick
     /// ones.
     fn slow_flushes(&self) -> Option<(f64, f64)> {
         let mean_us = |(first, last): (&TargetSample, &TargetSample)| {

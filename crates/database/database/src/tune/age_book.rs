@@ -1,17 +1,18 @@
-//! Which dirty pages are how old. No server tells; it follows from what it does tell.
+//! The ages of dirty pages. No server reports them; they are derived from what it does report.
 //!
 //! Method: pages that became dirty between two samples are the growth of the dirty pages and those
 //! that were written; their oldest change lies in the redo of that time. What is written, or behind
-//! the checkpoint, is gone, the oldest first. Invariant: the pages are as many as the server tells.
+//! the checkpoint, is gone, the oldest first. Invariant: the pages are as many as the server
+//! reports.
 
 use iostrata_innodb::{Lsn, flush::Ages};
 
-/// Parts of the redo that are told apart.
+/// Parts of the redo that are distinguished.
 const PARTS: u64 = 128;
 /// The pages that are dirty at the first sample are taken to lie evenly.
 const FIRST_PARTS: u64 = 16;
 
-/// What the server tells of its dirty pages.
+/// What the server reports of its dirty pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirtyNow {
     /// End of the redo, and where recovery would begin.
@@ -38,7 +39,7 @@ pub(crate) struct AgeBook {
 }
 
 impl AgeBook {
-    /// Takes in what the server tells.
+    /// Takes in what the server reports.
     pub fn take(&mut self, now: DirtyNow) {
         match self.last.replace(now) {
             None => self.begin(now),
@@ -96,8 +97,8 @@ impl AgeBook {
         }
     }
 
-    /// As many pages as the server tells: those too many are gone from the oldest part on, those
-    /// missing lie everywhere.
+    /// Makes the pages as many as the server reports: excess ones are removed from the oldest part
+    /// on, missing ones are spread evenly.
     fn level(&mut self, pages: f64) {
         let sum: f64 = self.parts.iter().map(|part| part.1).sum();
         let mut over = sum - pages;

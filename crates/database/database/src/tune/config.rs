@@ -32,7 +32,8 @@ pub struct TuneConfig {
     pub allow_delay: bool,
     /// What tuning may take.
     pub budget: Budget,
-    /// The server puts itself back when nothing was heard for so many seconds; 0: it does not.
+    /// The server restores its own settings when the tuner was silent for so many seconds; 0: it
+    /// does not.
     pub lease_s: u32,
     /// The schema of the event that does it, where that is not to be one of its own.
     pub lease_schema: Option<String>,

@@ -1,8 +1,8 @@
 //! One sample in, settings to change out.
 //!
 //! Invariant: a move names a setting that the server has, a value within the user's bounds, and one
-//! that differs from the present; nothing is moved that another user has set meanwhile. Where that
-//! is one of those that are safe together only, nothing is moved at all.
+//! that differs from the present; nothing is moved that another user has set meanwhile. If that
+//! setting is safe only together with others, nothing is moved at all.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub enum TuneMode {
 pub struct Look<'a> {
     /// Now, in microseconds of a clock that never goes back.
     pub now_us: u64,
-    /// What the server tells.
+    /// What the server reports.
     pub sample: &'a TargetSample,
     /// The settings as they are now.
     pub present: &'a LeverValues,
@@ -41,7 +41,7 @@ pub struct Look<'a> {
     pub read_ms: Option<f64>,
     /// Whether the disk below the data seeks, where that is known.
     pub seeks: Option<bool>,
-    /// Whether the server stalls for want of redo.
+    /// Whether the server stalls for lack of redo space.
     pub is_stalled: bool,
     /// Seconds since 1970, for what is allowed by day and hour.
     pub utc_s: u64,
@@ -90,10 +90,10 @@ impl Controller {
     /// What to change now, in the order in which it is to be done.
     ///
     /// # Errors
-    /// When the server does not tell what is needed.
+    /// When the server does not report what is needed.
     pub fn step(&mut self, look: &Look<'_>) -> Result<Vec<Move>, Missing> {
         self.vitals = self.monitor.take(look.now_us, look.sample)?;
-        // Without a rate nothing can be said.
+        // Without a rate nothing can be decided.
         if self.vitals.dt_s == 0.0 || self.has_ended {
             return Ok(Vec::new());
         }

@@ -1,30 +1,30 @@
 //! What the device can write at most.
 //!
-//! Method: when a fourth more is asked for than once before and no more is written, more is not
-//! asked for. After a time it is tried again.
+//! Method: when a quarter more is requested than once before and no more is written, the request is
+//! not raised further. After a time it is tried again.
 
-/// How much more has to be asked for to learn from it, and how much more has to come of it.
+/// How much more has to be requested to learn from it, and how much more has to be written then.
 const ASKED_MORE: f64 = 1.25;
 const WRITTEN_MORE: f64 = 1.06;
-/// What is written then is less than this share of what was asked for.
+/// What is written then is less than this share of what was requested.
 const SHORT: f64 = 0.8;
 /// For so long it has to be so, and so long it is believed, in microseconds.
 const SEEN_US: u64 = 10_000_000;
 const BELIEVED_US: u64 = 60_000_000;
-/// What is asked for over what was written, so that a device that became faster shows it.
+/// Ratio of what is requested to what was written, so that a device that became faster shows it.
 const SLACK: f64 = 1.1;
 
 /// Finds the limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DeviceLimit {
-    /// What was asked for and what was written of it.
+    /// What was requested and what was written of it.
     anchor: Option<(f64, f64)>,
     above_since_us: Option<u64>,
     limit: Option<(f64, u64)>,
 }
 
 impl DeviceLimit {
-    /// Takes in what is asked for and what is written, both in pages per second.
+    /// Takes in what is requested and what is written, both in pages per second.
     pub fn take(&mut self, now_us: u64, asked: f64, written: f64, dirty_pages: f64) {
         self.limit = self.limit.filter(|(_, until_us)| now_us < *until_us);
         let Some((was_asked, was_written)) = self.anchor else {
@@ -49,7 +49,7 @@ impl DeviceLimit {
         (self.anchor, self.above_since_us) = (Some((asked, written)), None);
     }
 
-    /// Begins to look anew: what was written meanwhile is not what was asked for.
+    /// Starts over: what was written meanwhile is not what was requested.
     pub fn look_anew(&mut self) {
         (self.anchor, self.above_since_us) = (None, None);
     }
@@ -64,7 +64,7 @@ impl DeviceLimit {
 mod tests {
     use super::*;
 
-    /// The limit after asking for more and more of a device that writes so much at most.
+    /// The limit after requesting more and more of a device that writes at most so much.
     fn after(most: f64, seconds: u64) -> Option<f64> {
         let mut device = DeviceLimit::default();
         for at in 0..seconds {

@@ -13,7 +13,7 @@ use crate::tune::monitor::Vitals;
 const CLEARANCE_PCT: f64 = 2.0;
 /// The most that every server takes.
 const OUT_OF_THE_WAY_PCT: f64 = 99.0;
-/// From this share of the set-point on the age tells how many pages will be dirty there.
+/// From this share of the set-point on the age predicts how many pages will be dirty there.
 const TELLING_SHARE: f64 = 0.5;
 
 /// Raises the limit, where it is in the way of a set-point.

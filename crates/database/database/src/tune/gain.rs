@@ -10,7 +10,7 @@ use crate::tune::need::Rest;
 
 /// A span is a round of the redo, and so many seconds at least.
 const SPAN_S: f64 = 60.0;
-/// Pages that may be written more, as a share of those before.
+/// Ratio of the pages that may be written to the pages before.
 const MORE: f64 = 1.1;
 /// A load is the same while it makes redo at a rate within this factor, and transactions of a size
 /// within that one.

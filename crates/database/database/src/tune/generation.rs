@@ -1,4 +1,4 @@
-//! Which page cleaner a server has, and how it is made to do as it is told.
+//! Which page cleaner a server has, and how it is made to write at a wanted rate.
 //!
 //! Invariant: a server whose cleaner is not known is refused, never guessed.
 
@@ -39,7 +39,7 @@ const AWAKE_PCT: f64 = 0.001;
 const ASYNC_SHARE: f64 = 0.875;
 /// Passes over which MySQL's page cleaner averages; 30 by default.
 const AVG_LOOPS: f64 = 2.0;
-/// What is asked for is this many times what is wanted at most.
+/// At most this many times the wanted pages are requested.
 const ASKED_MOST: f64 = 2.0;
 /// An age is weighed with this share at least.
 const SHARE_LEAST: f64 = 0.25;
@@ -73,7 +73,7 @@ impl Generation {
         (wanted / share).min(wanted * ASKED_MOST)
     }
 
-    /// Whether the server writes what it is told to. Above its async limit a MariaDB writes what
+    /// Whether the server writes what is requested. Above its async limit a MariaDB writes what
     /// lies behind that limit, up to `innodb_io_capacity_max` pages a second, and no more.
     pub(crate) fn obeys(self, now: &Vitals) -> bool {
         self != Self::MariaDb || now.async_bytes.is_none_or(|limit| now.age_bytes < limit)

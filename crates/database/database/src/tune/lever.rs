@@ -95,7 +95,7 @@ impl Lever {
         !matches!(self, Self::MaxDirtyPagesPct | Self::MaxDirtyPagesPctLwm)
     }
 
-    /// A value as the server tells it.
+    /// A value as the server reports it.
     pub fn value(self, text: &str) -> Option<f64> {
         match text.to_ascii_uppercase().as_str() {
             "ON" => Some(1.0),
@@ -105,7 +105,7 @@ impl Lever {
     }
 }
 
-/// The present values of those that a server has.
+/// The present values of the levers that a server has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LeverValues(BTreeMap<Lever, f64>);
 

@@ -1,6 +1,6 @@
 //! From samples to what is going on: rates of redo and of pages, the age, its limit.
 //!
-//! Invariant: what the server does not tell is an error that names it, never a guess.
+//! Invariant: what the server does not report is an error that names it, never a guess.
 
 use std::fmt;
 
@@ -36,9 +36,9 @@ pub struct Missing(pub &'static str);
 pub(crate) struct WorkDone {
     /// Redo made, in bytes.
     pub redo_bytes: f64,
-    /// Transactions that ended, where they are told.
+    /// Transactions that ended, where they are reported.
     pub transactions: Option<f64>,
-    /// Pages that became dirty, where those that were written are told.
+    /// Pages that became dirty, where the pages written are reported.
     pub pages: Option<f64>,
 }
 
@@ -53,7 +53,7 @@ impl WorkDone {
         }
     }
 
-    /// And what was done after it; what was not told of both is not known of both.
+    /// Adds the span after it; a figure that one of them lacks is absent from the sum.
     pub fn add(&mut self, more: &Self) {
         let sum = |one: Option<f64>, other: Option<f64>| Some(one? + other?);
         *self = match self.redo_bytes == 0.0 && self.pages.is_none() {
@@ -74,7 +74,7 @@ pub struct Vitals {
     pub age_bytes: f64,
     /// The max checkpoint age, in bytes.
     pub limit_bytes: f64,
-    /// Redo since the oldest change of a dirty page, as far as it can be told, in bytes.
+    /// Redo since the oldest change of a dirty page, as far as it is known, in bytes.
     pub modified_bytes: f64,
     /// The checkpoint age from which the server flushes as fast as it may, where it is known.
     pub async_bytes: Option<f64>,

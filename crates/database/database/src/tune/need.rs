@@ -1,8 +1,8 @@
-//! Whether a server needs to be tuned, and what it says of one that does not.
+//! Whether a server needs to be tuned, and the reason where it does not.
 //!
 //! Method: what counts is how long the redo lasts at its rate, and how many pages have to be
-//! written meanwhile. Below a hundred pages per second, the least that a server can be told to
-//! write, every server gets by with its own settings. Invariant: the bounds of beginning and ending
+//! written meanwhile. Below a hundred pages per second, the least that a server can be set to
+//! write, every server copes with its own settings. Invariant: the bounds of beginning and ending
 //! are apart, so that a load between them is neither taken over nor given back again and again.
 
 use std::fmt;
@@ -54,7 +54,7 @@ pub enum Rest {
         /// And tuned.
         tuned: f64,
     },
-    /// The user has said so, until a minute of the day.
+    /// The user has set it, until a minute of the day.
     QuietHours(u32),
     /// So many pages may be written in a day, and were.
     DayIsSpent(f64),
@@ -95,7 +95,7 @@ impl fmt::Display for Rest {
     }
 }
 
-/// Looks at a server, tuned or not.
+/// Checks a server, tuned or not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Need {
     low_s: f64,
@@ -145,7 +145,7 @@ impl Need {
                 .then_some(Rest::FewPages(even))
                 .or_else(|| (self.low_s >= END_S).then_some(Rest::Redo));
         }
-        // What is dirty since a moment ago tells nothing of a whole round.
+        // What became dirty a moment ago is no evidence about a whole round.
         let share = now.modified_bytes / now.limit_bytes;
         let left_s = now.seconds_of(set_point - now.age_bytes);
         if share <= BEGIN_SHARE || left_s >= BEGIN_S || now.still_s >= 1.0 {

@@ -19,7 +19,7 @@ const URGENT: f64 = 1.04;
 /// What is late is due within this share of a round of the redo, in seconds between these bounds.
 const LATE_SHARE: f64 = 0.15;
 const LATE_S: (f64, f64) = (2.0, 15.0);
-/// What the server writes over what it is asked for: seconds of the average, and its bounds.
+/// Ratio of what the server writes to what it is requested: seconds of the average, and its bounds.
 const EFFECT_S: f64 = 15.0;
 const EFFECT: (f64, f64) = (0.5, 1.2);
 
@@ -38,8 +38,8 @@ impl Default for SteadyPace {
 }
 
 impl SteadyPace {
-    /// Takes one step; gives the pages per second to ask the server for. What it writes tells
-    /// something of what it is asked for where it `learns`.
+    /// Takes one step; returns the pages per second to request of the server. The ratio of what it
+    /// writes to the request is learned where it `learns`.
     pub fn step(
         &mut self,
         now: &Vitals,
@@ -54,7 +54,7 @@ impl SteadyPace {
         let late_s = (now.seconds_of(set_point_bytes) * LATE_SHARE).clamp(LATE_S.0, LATE_S.1);
         let need = match generation.obeys(now) {
             true => ages.rate_for(set_point_bytes, now.redo_bytes_per_s, late_s * 1e6, 1.0),
-            // What is late cannot be caught up with now. Asking for it would come as a burst in the
+            // What is late cannot be caught up with now. Requesting it would cause a burst in the
             // first second in which the server obeys again.
             false => AT_ASYNC * now.even_pages_per_s(),
         };
@@ -74,7 +74,7 @@ impl SteadyPace {
         generation.asked(wanted / self.effect, now)
     }
 
-    /// What could be asked for in the end, of what was wanted.
+    /// The share of what was wanted that could be requested in the end.
     pub fn bounded(&mut self, share: f64) {
         self.wanted = self.wanted.map(|wanted| wanted * share);
     }

@@ -85,7 +85,7 @@ struct TunedServer {
     ease: f64,
     /// Whether more is wanted than the device can, or the user allows.
     is_short: bool,
-    /// Whether it weighs the age by itself: less is wanted than it can be told to write.
+    /// Whether it weighs the age by itself: less is wanted than it can be set to write.
     is_own: bool,
 }
 
@@ -170,7 +170,7 @@ impl TunedServer {
         differs.then(|| Move { lever, to, why: why.to_owned() })
     }
 
-    /// Pages per second to ask the server for.
+    /// Pages per second to request of the server.
     fn target(&mut self, view: &StepView<'_>) -> f64 {
         let StepView { now, config, present, .. } = view;
         let between = self.generation.checkpoint_s() * now.redo_bytes_per_s;
@@ -208,7 +208,7 @@ impl TunedServer {
     }
 }
 
-/// Why less is wanted than the age asks for.
+/// Why less is wanted than the age requires.
 fn for_reads(read_ms: Option<f64>, ease: f64) -> String {
     let less = format!("{:.0} % less", 100.0 * (1.0 - ease));
     let said = |ms| format!(", {less} as reads take {ms:.1} ms");
@@ -226,7 +226,7 @@ fn set_point_bytes(view: &StepView<'_>) -> f64 {
     view.now.limit_bytes * set_point_pct(view.now, view.config) / 100.0
 }
 
-/// On a disk that does not seek, pages beside a page need not be written with it.
+/// On a disk that does not seek, neighbors of a page need not be written with it.
 fn neighbors(view: &StepView<'_>) -> Option<Move> {
     let lever = Lever::FlushNeighbors;
     let is_set = view.present.get(lever).is_some_and(|now| now != 0.0);

@@ -1,8 +1,8 @@
 //! What watching a target shows: rates between samples of it, and stalls with their causes.
 //!
-//! Purpose: samples of a target in the order of their time become [`WatchSample`]s, and in the
-//! end a document. Invariants: pure; no rate is below zero, across restarts and counters that begin
-//! anew too; what a target does not tell stays absent. It asks no target and shows nothing.
+//! Purpose: samples of a target in the order of their time become [`WatchSample`]s, and in the end
+//! a document. Invariants: pure; no rate is below zero, across restarts and counters that are reset
+//! too; what a target does not report stays absent. It queries no target and shows nothing.
 //!
 //! [`WatchSample`]: iostrata_run::WatchSample
 

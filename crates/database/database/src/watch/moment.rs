@@ -7,9 +7,9 @@ use iostrata_run::{SampleSpan, WatchDevice, WatchSample};
 /// A sample as it was taken.
 #[derive(Clone, Debug)]
 pub struct TimedSample {
-    /// When it was asked for, in seconds since watching began.
+    /// When it was requested, in seconds since watching began.
     pub at_s: f64,
-    /// What the target said.
+    /// The target's sample, or its error.
     pub sample: Result<TargetSample, TargetError>,
     /// How long it took to answer, in microseconds.
     pub sample_us: f64,
@@ -29,7 +29,7 @@ pub struct OnHost {
 }
 
 impl OnHost {
-    /// Puts it beside what the target told.
+    /// Adds it to what the target reported.
     pub(crate) fn beside(self, sample: &mut WatchSample) {
         sample.device = self.device.map(|(name, delta)| WatchDevice::of(name, &delta));
         sample.disk_free_bytes = self.disk_free_bytes;

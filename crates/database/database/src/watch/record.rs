@@ -43,7 +43,7 @@ pub struct WatchRecord {
     changes: u64,
 }
 
-/// What happened in the time in which it was told.
+/// A count over the time in which it was reported.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     count: f64,
@@ -248,7 +248,7 @@ mod tests {
         let seconds = 5 * KEPT_MAX / 2;
         for second in 0..=seconds {
             let mut one = watched(second as f64, (second > 0).then_some(10.0), None);
-            // Told by a sample that is not kept.
+            // Reported by a sample that is not kept.
             one.sample.checkpoint_age_pct = Some(if second == 7 { 99.0 } else { 50.0 });
             one.sample.sample_us = if second == 9 { 500.0 } else { 100.0 };
             one.sample.error = (second % 100 == 3).then(|| "gone".to_owned());

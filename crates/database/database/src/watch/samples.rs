@@ -13,10 +13,10 @@ use crate::watch::totals::Totals;
 #[derive(Debug, Default)]
 pub struct Watch {
     last: Option<SampleMoment>,
-    /// What was last said of it; a target that took no new sample did what it did before.
+    /// Its last sample, which is reused where the target took no new one.
     said: WatchSample,
     totals: Totals,
-    /// When it last told what it did with its files, in seconds on the clock of its samples.
+    /// When it last reported what it did with its files, in seconds on the clock of its samples.
     files: Option<(f64, FileTable)>,
     stalls: Stalls,
     snapshot: Option<LastSnapshot>,
@@ -54,8 +54,8 @@ pub struct WatchStep {
     /// The stall that goes on, or has just ended, as far as it is known. A later one with the same
     /// start replaces it.
     pub stall: Option<TransactionStall>,
-    /// What went on when it began, where that was asked for now. A later one of the same stall
-    /// replaces it.
+    /// The activity when it began, where it was queried now. A later one of the same stall replaces
+    /// it.
     pub snapshot: Option<Box<StallSnapshot>>,
     /// What the target did since watching began.
     pub totals: Box<Totals>,
@@ -135,8 +135,8 @@ impl Watch {
         sample.fill(|place, figure| figure.value(span, self.totals.count(place)));
     }
 
-    /// Whether it is time to ask what sessions wait for, which costs more than a sample: once when
-    /// a stall begins, and while its cause is not known.
+    /// Whether it is time to query what sessions wait for, which costs more than a sample: once
+    /// when a stall begins, and while its cause is not known.
     pub fn needs_session_waits(&self) -> bool {
         self.stalls.needs_session_waits()
     }
@@ -153,8 +153,8 @@ impl Watch {
         watched.stall = Some(stall);
     }
 
-    /// Whether a stall goes on of which nothing was asked yet, after its last sample; or nothing
-    /// since sessions began to wait for something, while before only the machine was busy.
+    /// Whether a stall goes on that has no snapshot yet, after its last sample; or none since
+    /// sessions began to wait for something, while before only the machine was busy.
     pub fn needs_snapshot(&self, watched: &WatchStep) -> bool {
         let of_machine = |cause| matches!(cause, StallCause::Unknown | StallCause::Processors);
         let is_new = |stall: &TransactionStall| {
@@ -166,7 +166,7 @@ impl Watch {
         watched.sample.stalled && watched.stall.as_ref().is_some_and(is_new)
     }
 
-    /// Keeps what went on when the stall of the last sample began, beside that sample.
+    /// Keeps the activity when the stall of the last sample began, with that sample.
     pub fn keep_snapshot(&mut self, watched: &mut WatchStep, snapshot: StallSnapshot) {
         let Some(stall) = &watched.stall else { return };
         let (cause, stall_t_s, t_s) = (stall.cause, stall.t_s, watched.sample.t_s);
@@ -199,8 +199,8 @@ impl Watch {
         watched.snapshot = Some(Box::new(snapshot.clone()));
     }
 
-    /// What was done with files since it was told before. A target that is asked seldom, because it
-    /// takes long to answer, did since then what it did before.
+    /// File I/O since the last report. A target that is queried rarely, because it takes long to
+    /// answer, is taken to go on as before.
     fn file_io(&mut self, now: &SampleMoment, restarted: bool) -> Option<FileIo> {
         let before = if restarted { self.files.take() } else { self.files };
         let Some(table) = now.sample.files else {

@@ -34,15 +34,15 @@ const JITTER: f64 = 0.1;
 const GAP_S: f64 = 2.0;
 /// What goes on so long without any cause that shows is another load, in seconds.
 const UNEXPLAINED_S: f64 = 60.0;
-/// What a hypervisor takes, in percent of the processor time, before it is said of a stall: half of
-/// the throughput does not go for less.
+/// What a hypervisor takes at least, in percent of the processor time, before a stall is put down
+/// to it: less does not cost half of the throughput.
 const STOLEN_PCT: f64 = 30.0;
 /// How many periods of a quota run out, or in how much of the time tasks wait for a processor, in
 /// percent, where that explains a stall; it has to be twice of what is usual.
 const PROCESSORS_PCT: f64 = 50.0;
 const PROCESSORS_MORE: f64 = 2.0;
 /// Tasks of a busy server wait for processors at many moments: so many looks at a stall show it,
-/// one for each sample. After that it is looked at every two seconds, since sessions may have begun
+/// one for each sample. After that it is checked every two seconds, since sessions may have begun
 /// to wait for something else. What they wait for by name needs one look.
 const LOOKS_AT_PROCESSORS: u32 = 3;
 const LOOK_AGAIN_S: f64 = 2.0;
@@ -68,12 +68,12 @@ struct Lull {
 struct LastStall {
     stall: TransactionStall,
     is_going: bool,
-    /// How often it was asked what sessions wait for, and when last.
+    /// How often it was queried for what sessions wait for, and when last.
     looks: u32,
     looked_s: f64,
 }
 
-/// What a sample says of stalls.
+/// What a sample shows of stalls.
 #[derive(Debug, Default)]
 pub(crate) struct FoundStall {
     /// Whether the target stalls.
@@ -82,7 +82,7 @@ pub(crate) struct FoundStall {
     pub(crate) stall: Option<TransactionStall>,
 }
 
-/// The samples of the last minute, and what they say of stalls.
+/// The samples of the last minute, and what they show of stalls.
 #[derive(Debug, Default)]
 pub(crate) struct Stalls {
     moments: VecDeque<SampleMoment>,
@@ -136,7 +136,7 @@ impl Stalls {
         self.go_on(now_s, (tps, seconds), running)
     }
 
-    /// Begins a stall, or lengthens the one that goes on.
+    /// Begins a stall, or extends the ongoing one.
     fn go_on(
         &mut self,
         now_s: f64,
@@ -201,8 +201,8 @@ impl Stalls {
         }
     }
 
-    /// Whether a stall goes on whose sessions were not asked yet what they wait for, or whose cause
-    /// is not known, or a low rate may be one.
+    /// Whether a stall goes on for which the waits of sessions were not queried yet, or whose cause
+    /// is not known, or a low rate may be a stall.
     pub(crate) fn needs_session_waits(&self) -> bool {
         if self.lull.is_some() {
             return true;
@@ -250,7 +250,7 @@ impl Stalls {
     }
 
     /// A server that gets a processor for a moment serves all that came meanwhile, so that no
-    /// session is at work when it takes a sample: its tasks that wait for one say that it stalls.
+    /// session is at work when it takes a sample: its tasks that wait for one show that it stalls.
     fn begin_starved(&mut self, lull: Lull, waits: SessionWaits) -> Option<()> {
         let usual = self.usual_running().filter(|usual| *usual > 0)?;
         is_short_of_processors(&waits, usual).then_some(())?;
@@ -333,7 +333,7 @@ impl Stalls {
         }
     }
 
-    /// Throughput of what is looked at, how long that is, and the sessions that waited meanwhile.
+    /// Throughput of the recent span, its length, and the sessions that waited meanwhile.
     fn recent(&self, now: &SampleMoment) -> Option<(f64, f64, Option<u64>)> {
         let look_s = match self.usual_tps() {
             Some(usual) if usual > 0.0 => RULE.seconds_min(usual).clamp(LOOK_S, LOOK_S_MAX),

@@ -1,7 +1,7 @@
 //! What a target did since watching began, as Prometheus reads it.
 //!
 //! Invariant: no total ever falls. One is absent until it grew once, so that what a target does not
-//! tell is never 0.
+//! report is never 0.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ impl Totals {
         self.counts.resize(FIGURES.len(), None);
         for (total, figure) in self.counts.iter_mut().zip(FIGURES) {
             let Some(field) = figure.counter() else { continue };
-            // Of a figure that is a total, none is told at once.
+            // A figure that is a total is reported as 0 from the start.
             let is_told = matches!(figure.kind, FigureKind::Total(_)) && field(span.now).is_some();
             let none = is_told.then_some(0);
             if let Some(more) = span.grown(field).or(none.filter(|_| total.is_none())) {

@@ -1,4 +1,4 @@
-//! What is seen beside a real server within the limits of a control group.
+//! What is seen on the host of a real server within the limits of a control group.
 
 use iostrata_database::watch::WatchStep;
 use iostrata_plan::study::IoLimits;
@@ -10,7 +10,7 @@ use crate::stalls::{TABLE, fill};
 const WRITES_PER_S: u64 = 60;
 const UPDATE: &str = "UPDATE t SET v = v + 1 WHERE id = ?";
 
-/// Of the samples, what is told of them.
+/// The figures that the samples have.
 fn told(all: &[WatchStep], figure: fn(&WatchSample) -> Option<f64>) -> Vec<f64> {
     all.iter().filter_map(|one| figure(&one.sample)).collect()
 }

@@ -23,7 +23,7 @@ pub const SESSIONS: usize = 6;
 pub const AT_S: u64 = 7;
 pub const WATCHED_S: u64 = 16;
 
-/// Every program that is there, named so that a failure says which.
+/// Every installed program, named so that a failure shows which.
 pub fn programs(test: &str) -> Vec<ServerProgram> {
     let more = std::env::var("IOSTRATA_TEST_PROGRAMS").unwrap_or_default();
     let mut paths = vec!["mariadbd"];
@@ -119,7 +119,7 @@ fn a_global_read_lock_is_named() {
 fn a_table_that_is_altered_behind_a_long_read_is_named() {
     let test = "a_table_that_is_altered_behind_a_long_read_is_named";
     for program in programs(test) {
-        // Whose locks are waited for, performance_schema tells from MySQL 5.7 and MariaDB 10.5.
+        // performance_schema reports whose locks are waited for from MySQL 5.7 and MariaDB 10.5 on.
         let tells = program.version.is_mariadb || program.version.is_from(5, 7);
         let instrument = "--performance-schema-instrument=wait/lock/metadata/sql/mdl=ON";
         let stage = begin(program, test, &["--performance-schema=ON", instrument]);
@@ -138,7 +138,7 @@ fn a_table_that_is_altered_behind_a_long_read_is_named() {
         let snapshots: Vec<_> = all.iter().filter_map(|one| one.snapshot.as_deref()).collect();
         let sentences = snapshots.iter().map(|one| one.sentences()).collect::<Vec<_>>();
         eprintln!("{sentences:#?}");
-        // The reader holds up the one that alters, and all other sessions behind it.
+        // The reader blocks the ALTER, and all other sessions behind it.
         let blocks = |one: &&StallSnapshot| one.blockers.first().map(|one| one.blocks);
         let most = snapshots.iter().filter_map(blocks).max();
         assert!(!snapshots.is_empty() && (!tells || most >= Some(2)), "{snapshots:?}");
@@ -153,7 +153,8 @@ const SECRET_UPDATE: &str = "UPDATE t SET v = v + 987654321 - 987654321 WHERE id
 fn a_snapshot_says_who_blocks_whom_and_keeps_no_literal() {
     let test = "a_snapshot_says_who_blocks_whom_and_keeps_no_literal";
     for program in programs(test) {
-        // MariaDB does not tell what runs unless a consumer is switched on, nor does MySQL 5.6.
+        // MariaDB does not report running statements unless a consumer is switched on, nor does
+        // MySQL 5.6.
         let tells = !program.version.is_mariadb && program.version.is_from(8, 0);
         let mut stage = begin(program, test, &["--performance-schema=ON"]);
         stage.load(SESSIONS, SECRET_UPDATE, ROWS);

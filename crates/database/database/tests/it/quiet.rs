@@ -28,7 +28,7 @@ fn begin(test: &str) -> Option<Stage> {
     Some(stage)
 }
 
-/// The median of the rates, which every sample but the first has to tell.
+/// The median of the rates, which every sample except the first must have.
 fn usual_tps(all: &[WatchStep]) -> f64 {
     let mut rates: Vec<f64> = all.iter().filter_map(|one| one.sample.tps).collect();
     assert!(rates.len() + 2 > all.len(), "{} of {} samples have no rate", rates.len(), all.len());

@@ -28,9 +28,9 @@ pub struct PlantCase {
     pub changes: Vec<(f64, FlushChange)>,
     /// As in a file of the user's.
     pub config: &'static str,
-    /// By how much the redo that is told of swings, as a share of a second's.
+    /// How much the reported redo fluctuates, as a share of a second's.
     pub noise: f64,
-    /// Whether the disk seeks, where that is told.
+    /// Whether the disk seeks, where that is reported.
     pub seeks: Option<bool>,
     /// Until this second it is on its own.
     pub tuned_from_s: u32,
@@ -226,7 +226,7 @@ fn levers(plant: &FlushPlant) -> LeverValues {
 
 fn sample(plant: &mut FlushPlant, case: &PlantCase, random: &mut Random) -> TargetSample {
     let view = plant.look();
-    // MariaDB tells its wall in its status; where it flushes all it may is seven eighths of that.
+    // MariaDB reports its limit in its status; from seven eighths of it on it flushes all it may.
     let async_age = case.policy == PolicyName::Mariadb;
     let swing = (case.noise * (random.uniform() - 0.5) * 4e6) as i64;
     let end = view.redo_end_bytes.saturating_add_signed(swing).max(view.checkpoint_bytes);

@@ -63,8 +63,8 @@ impl Then {
 }
 
 impl Stage {
-    /// Starts MariaDB with these options, and with bounds on its I/O. None where that
-    /// cannot be done, which it says.
+    /// Starts MariaDB with these options, and with bounds on its I/O. `None`, with a note, where
+    /// that cannot be done.
     pub fn begin(test: &str, options: &[&str], limits: IoLimits) -> Option<Self> {
         match ServerProgram::find("mariadbd") {
             Ok(program) => Self::begin_on(program, test, options, limits),
@@ -199,7 +199,7 @@ impl Stage {
     }
 
     /// Lets sessions run transactions of ten reads and two updates of rows of `t`, with ids up to
-    /// `rows`; all of them together so many per second where that is said.
+    /// `rows`; all of them together so many per second where that is given.
     pub fn transact(&mut self, sessions: usize, rows: u64, per_s: Option<f64>) {
         let pause = per_s.map(|per_s| Duration::from_secs_f64(sessions as f64 / per_s));
         for n in 0..sessions {

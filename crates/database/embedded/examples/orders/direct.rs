@@ -1,5 +1,5 @@
-//! The same transaction as calls of the engine, on copies of the same tables, by one who knows
-//! every byte of its rows.
+//! The same transaction as direct calls of the engine, on copies of the same tables, with a
+//! hand-written row format.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,7 +2,7 @@
 
 use crate::tables::{CUSTOMERS, DISTRICTS, ITEMS, ORDERS, WAREHOUSES};
 
-/// Lines of an order that is placed or looked at.
+/// Lines of an order that is placed or read.
 pub const ORDER_LINES: usize = 6;
 
 /// One transaction.
@@ -12,7 +12,7 @@ pub struct OrderDraw {
     pub customer: i64,
     pub payer: i64,
     pub items: [i64; ORDER_LINES],
-    /// How far back the order lies that is looked at.
+    /// How far back the order lies that is read.
     pub back: i64,
 }
 

@@ -1,4 +1,4 @@
-//! A database that does what its operations say, in the plainest way: rows in maps, a copy of
+//! A database that carries out its operations in the plainest way: rows in maps, a copy of
 //! everything for each snapshot, a lock for each key.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -251,7 +251,7 @@ impl Model {
         let span = (*prefix, *is_range);
         let most = limit.map_or(usize::MAX, |limit| limit as usize);
         let is_read = can_hold(&declared, by, span, args) && most > 0;
-        // Nothing is looked at where nothing can be found, so that no snapshot is taken either.
+        // Nothing is read where nothing can be found, so that no snapshot is taken either.
         let view = if is_read { self.view(session, *locks) } else { self.none() };
         let mut found: Vec<(Row, &Row, &Row)> = view[op.table]
             .iter()

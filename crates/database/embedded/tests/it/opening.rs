@@ -1,4 +1,4 @@
-//! What is refused, in which words, and what the target says of itself.
+//! What is refused, in which words, and what the target reports about itself.
 
 use std::sync::Arc;
 

@@ -72,7 +72,7 @@ fn open(dir: &std::path::Path) -> (EmbeddedTarget, Arc<Schema>) {
     (target, schema)
 }
 
-/// Each moves money from one account to two others; the sum stays what it was.
+/// Each moves money from one account to two others; the sum stays the same.
 fn transfer(target: &EmbeddedTarget, schema: &Arc<Schema>, thread: u64) {
     let isolations = [Isolation::RepeatableRead, Isolation::ReadCommitted];
     let isolation = isolations[thread as usize % 2];

@@ -1,4 +1,4 @@
-//! Values and rows of the model, and what can be said of them without a database.
+//! Values and rows of the model, and what holds for them without a database.
 
 use iostrata_database::target::{Change, ColumnType, Fold, Table, Value};
 

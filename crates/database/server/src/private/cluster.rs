@@ -54,7 +54,7 @@ pub struct PrivateCluster {
 
 impl PrivateCluster {
     /// Starts the nodes one after the other; the first one founds the cluster. A node lets clients
-    /// in before it has joined: ask it for `wsrep_ready`.
+    /// in before it has joined: check `wsrep_ready`.
     ///
     /// # Errors
     /// [`PrivateError::NoGalera`], and as [`PrivateServer::start`]; nothing is left then.
@@ -100,7 +100,7 @@ impl PrivateCluster {
             }
             self.nodes.push(PrivateServer::prepare(session, &node)?);
             if let [first] = &mut self.nodes[..] {
-                // Once up and down again, it knows of which cluster its state is.
+                // Once up and down again, it has the cluster of its state.
                 first.run(session, &founding())?;
                 first.stop(session)?;
             }

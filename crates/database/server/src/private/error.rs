@@ -1,6 +1,6 @@
 //! Why a private server could not be had.
 //!
-//! Invariant: each message names the thing, what was found and the fix; what a server said is in it
+//! Invariant: each message names the thing, what was found and the fix; a server's message is in it
 //! in the server's own words.
 
 use std::io;
@@ -19,7 +19,7 @@ pub enum PrivateError {
          its path"
     )]
     Missing {
-        /// As it was asked for.
+        /// As it was requested.
         asked: String,
         /// Directories.
         looked: String,
@@ -31,7 +31,7 @@ pub enum PrivateError {
     NotAServer {
         /// Which.
         program: PathBuf,
-        /// What it said to `--version`.
+        /// Its output for `--version`.
         said: String,
     },
     /// What a fresh data directory is made from is not installed.
@@ -92,10 +92,10 @@ pub enum PrivateError {
         version: String,
         /// Where.
         dir: PathBuf,
-        /// What it said.
+        /// Its output.
         said: RunError,
     },
-    /// It was asked for what does not fit its state.
+    /// The request does not fit its state.
     #[error("the server in {dir} {found}; {fix}")]
     OutOfOrder {
         /// Which.

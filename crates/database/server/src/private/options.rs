@@ -92,7 +92,7 @@ pub(super) struct RunningOptions<'a> {
     pub(super) layout: &'a Layout,
     /// On which port of 127.0.0.1 it listens besides its socket.
     pub(super) port: Option<u16>,
-    /// It runs as root, which it has to be told.
+    /// It runs as root, which requires an option.
     pub(super) as_root: bool,
     /// Whether there are statements to run before the first client is let in.
     pub(super) has_first_statements: bool,

@@ -1,7 +1,7 @@
 //! Prepared copies: data directories with loaded tables, kept so that every run begins alike.
 //!
-//! Invariant: a copy is there whole or not at all, since it is moved to its place as the last step;
-//! it is only read from then on. What made it and what it holds is written down beside it.
+//! Invariant: a copy exists whole or not at all, since it is moved to its place as the last step;
+//! it is only read from then on. What made it and what it holds is recorded next to it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const DATA: &str = "data";
 /// What made it, on the first line, and what it holds, on the second.
 const MARK: &str = "prepared.txt";
 
-/// Where a server for `dir` works until its data is moved there: beside it, on its file system.
+/// Where a server for `dir` works until its data is moved there: next to it, on its file system.
 pub fn scratch_of(dir: &Path) -> PathBuf {
     let mut name = dir.file_name().unwrap_or_default().to_owned();
     name.push(".new");
@@ -53,7 +53,7 @@ pub fn find_prepared(
     }
 }
 
-/// Shuts a server down and keeps its data in a directory that does not exist yet, beside the
+/// Shuts a server down and keeps its data in a directory that does not exist yet, next to the
 /// server's own (see [`scratch_of`]); the rest of the server is removed.
 ///
 /// # Errors

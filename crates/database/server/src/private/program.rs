@@ -1,7 +1,7 @@
-//! Server programs: found by name or path, asked for their version.
+//! Server programs: found by name or path, with their version.
 //!
-//! Invariant: a program is only asked for its version; where its files are follows from where it
-//! is, as for a distribution's package or an unpacked archive.
+//! Invariant: a program is only run with `--version`; where its files are follows from where it is,
+//! as for a distribution's package or an unpacked archive.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,14 +22,14 @@ const SHARE_MARK: &str = "charsets/Index.xml";
 pub struct ServerProgram {
     /// Its path.
     pub path: PathBuf,
-    /// What it says it is.
+    /// The version that it reports.
     pub version: ProgramVersion,
     base: PathBuf,
     share: Option<PathBuf>,
 }
 
 impl ServerProgram {
-    /// Finds a program by its name, as `mariadbd`, or by its path, and asks for its version.
+    /// Finds a program by its name, as `mariadbd`, or by its path, and reads its version.
     ///
     /// # Errors
     /// [`PrivateError::Missing`] and [`PrivateError::NotAServer`].
@@ -63,7 +63,7 @@ impl ServerProgram {
     }
 
     fn at(path: &Path) -> Result<Self, PrivateError> {
-        // Links are followed because the files are beside the program itself.
+        // Links are followed because the files are next to the program itself.
         let path = path.canonicalize().map_err(|e| PrivateError::system("look at", path, e))?;
         let ask = BoundCommand {
             program: path.clone(),
@@ -101,7 +101,7 @@ impl ServerProgram {
         Self { path: script, ..self.clone() }
     }
 
-    /// Arguments that tell it where its own files are; none for a program of the system.
+    /// Arguments for the places of its own files; none for a program of the system.
     pub(super) fn places(&self) -> Vec<String> {
         let mut arguments = Vec::new();
         if self.base == Path::new(SYSTEM_BASE) {
@@ -146,7 +146,7 @@ pub struct ProgramVersion {
     pub is_mariadb: bool,
     /// Major, minor and patch.
     pub number: (u32, u32, u32),
-    /// As the program says it, as `11.4.5-MariaDB`.
+    /// As the program prints it, such as `11.4.5-MariaDB`.
     pub text: String,
 }
 

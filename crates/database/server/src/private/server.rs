@@ -104,7 +104,7 @@ impl PrivateServer {
     /// Makes its directory and the data in it.
     ///
     /// # Errors
-    /// [`PrivateError`] says what is missing, taken or refused; nothing is left then.
+    /// [`PrivateError`] names what is missing, taken or refused; nothing is left then.
     pub fn prepare<W: Platform>(
         session: &mut Session<W>,
         plan: &PrivatePlan,
@@ -152,7 +152,7 @@ impl PrivateServer {
         }
     }
 
-    /// Servers run as root only when they are told to.
+    /// Servers run as root only with an option for it.
     fn as_root(&self) -> bool {
         match self.plan.run_as {
             Some(RunAs { uid, .. }) => uid == 0,
@@ -164,7 +164,7 @@ impl PrivateServer {
     ///
     /// # Errors
     /// [`PrivateError::UnknownOption`] in the server's words; [`PrivateError::OutOfOrder`] when it
-    /// runs; others as they say. It may be started again.
+    /// runs; others as their texts state. It may be started again.
     pub fn run<W: Platform>(
         &mut self,
         session: &mut Session<W>,
@@ -270,7 +270,7 @@ impl PrivateServer {
         self.plan.group = group.map(str::to_owned);
     }
 
-    /// What it said at its end, where it has ended by itself.
+    /// Its last output, where it has ended by itself.
     pub fn last_words<W: Platform>(&self, session: &Session<W>) -> Option<String> {
         session.platform().said(self.process()?)
     }

@@ -1,5 +1,5 @@
-//! A private server for tests of this crate and of those above it: its directory, its session and
-//! a user who is let in from this machine.
+//! A private server for tests of this crate and of the crates above it: its directory, its session
+//! and a user who is let in from this machine.
 //!
 //! Invariant: nothing of it is left when it is dropped.
 
@@ -67,7 +67,7 @@ impl TestServer {
     /// A database of it, made if it is not there.
     ///
     /// # Errors
-    /// What the server said.
+    /// The server's error.
     pub fn target(&self, database: &str) -> Result<ServerTarget, TargetError> {
         let address = ServerAddress { database: Some(database.to_owned()), ..self.address() };
         ServerTarget::create_database(address.clone())?;
@@ -104,8 +104,8 @@ pub struct ServerTurn {
 }
 
 impl ServerTurn {
-    /// Waits for a turn: beside others, or alone for a test that alters or counts what is the
-    /// server's as a whole. It ends with the value.
+    /// Waits for a turn: together with others, or alone for a test that alters or counts what is
+    /// the server's as a whole. It ends with the value.
     ///
     /// # Errors
     /// When the file of the turns, in the temporary directory, cannot be made or locked.

@@ -2,7 +2,7 @@
 
 use iostrata_database::target::FileCounts;
 
-/// What is told of the files of one instrument.
+/// What is reported of the files of one instrument.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileEvent {
     pub(crate) name: String,
@@ -13,7 +13,7 @@ pub(crate) struct FileEvent {
 const PS_PER_NS: u64 = 1_000;
 
 impl FileEvent {
-    /// Of the columns of [`COLUMNS`] behind the name. Only an instrument that is timed tells times.
+    /// Of the columns of [`COLUMNS`] behind the name. Only an instrument that is timed has times.
     pub(crate) fn of(name: String, is_timed: bool, numbers: &[Option<u64>]) -> Self {
         let at = |place: usize| numbers.get(place).copied().flatten();
         let ns = |place: usize| at(place).filter(|_| is_timed).map(|ps| ps / PS_PER_NS);

@@ -1,9 +1,8 @@
-//! When files are asked for, and by which statement.
+//! When file I/O is queried, and by which statement.
 //!
-//! A server adds up the counters of all files that it has open to tell those of one instrument, so
-//! that many tables make it slow. Invariant: it takes at most 0.4 % of the time, but for the first
-//! answers, which are needed for any rate. Which instruments are on is looked at again after a
-//! while.
+//! A server adds up the counters of all its open files to report those of one instrument, so that
+//! many tables make it slow. Invariant: it takes at most 0.4 % of the time, except for the first
+//! answers, which are needed for any rate. Which instruments are on is checked again after a while.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use crate::connect::TextRows;
 const REST: u32 = 250;
 /// Statements that are sent as soon as they are wanted.
 const AT_ONCE: u32 = 3;
-/// Statements until instruments are looked at again.
+/// Statements until instruments are checked again.
 const INSTRUMENTS_AGAIN: u32 = 30;
 
 /// What is sent next, and what was found.
@@ -39,7 +38,7 @@ impl FileRound {
         self.turn.is_due(now)
     }
 
-    /// The statement that asks for instruments, where that is due.
+    /// The statement that reads instruments, where that is due.
     pub(crate) fn instruments_sql(&self) -> Option<String> {
         (self.look_in == 0).then(|| {
             format!(
@@ -61,7 +60,7 @@ impl FileRound {
         self.look_in = INSTRUMENTS_AGAIN;
     }
 
-    /// The statement that asks for their counters; none where all are off.
+    /// The statement that reads their counters; none where all are off.
     pub(crate) fn events_sql(&self) -> Option<String> {
         let names: Vec<String> =
             self.instruments.iter().map(|(name, _)| format!("'{name}'")).collect();

@@ -1,8 +1,8 @@
 //! What a server did with its files, by class: from performance_schema, else from status.
 //!
-//! Invariant: pure. InnoDB's status tells pages of the pool, whatever file they lie in, so that
+//! Invariant: pure. InnoDB's status counts pages of the pool, whatever file they lie in, so that
 //! undo and temporary tables are in the class of the data there. What performance_schema lacks is
-//! told from status: the redo of MariaDB, and a doublewrite within the system tablespace (MariaDB,
+//! taken from status: the redo of MariaDB, and a doublewrite within the system tablespace (MariaDB,
 //! MySQL before 8.0.20), which is part of the data for performance_schema.
 
 use iostrata_database::target::{FileCounts, FileTable};
@@ -27,7 +27,7 @@ fn class_of(name: &str) -> FileClass {
 }
 
 impl StatusReply {
-    /// What it did with its files; nothing where it was not asked this time.
+    /// What it did with its files; nothing where it was not queried this time.
     pub(crate) fn files(&self) -> Option<FileTable> {
         let is_asked = self.has_performance_schema() && !self.are_files_refused;
         let events = if is_asked { self.file_events.as_deref()? } else { &[] };

@@ -1,4 +1,4 @@
-//! What five servers told under a small load, and every field of the sample that it comes to.
+//! What five servers reported under a small load, and every field of the sample that results.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::sample_counts::SampleCounts;
 use super::status_reply::StatusReply;
 use crate::flavour::ServerVersion;
 
-/// In seconds since 1970; what was told does not say it.
+/// In seconds since 1970; what was reported does not hold it.
 const NOW_S: u64 = 1_800_000_000;
 
 /// Those of `EXPECTED`, in its order.
@@ -83,7 +83,7 @@ row_locks_waiting                     0          0          0          0        
 sessions_running                      0          0          0          0          0
 ";
 
-/// What a server said, from a line per thing: its kind, its name, its value, its state.
+/// A server's reply, from one line per item: its kind, its name, its value, its state.
 fn told(text: &str) -> (StatusReply, ServerVersion) {
     let mut told = StatusReply { now_s: Some(NOW_S), ..StatusReply::default() };
     let (mut version, mut comment, mut lines) = ("", "", String::new());
@@ -120,7 +120,7 @@ fn told(text: &str) -> (StatusReply, ServerVersion) {
             numbers.insert(name.to_owned(), value);
         }
     }
-    // As the sampler does, which asks for it then only.
+    // As the sampler does, which reads it only then.
     if told.needs_text() {
         told.text = MonitorText::parse(&lines);
     }
@@ -189,7 +189,7 @@ fn fields(sample: &TargetSample) -> Vec<(&'static str, Option<u64>)> {
     )
 }
 
-/// Sets samples beside a table; counters that no recorded server has are left out.
+/// Compares samples with a table; counters that no recorded server has are left out.
 fn assert_told(fixtures: [&str; 5], expected: &str) {
     let mut expected: BTreeMap<&str, Vec<&str>> = expected
         .trim()
@@ -223,7 +223,7 @@ fn every_field_is_understood_while_counters_are_on() {
 }
 
 /// What was done with the files of each class, a number per line and a server per column, with
-/// performance_schema. A dash is what is absent, and so is a line that no server tells.
+/// performance_schema. A dash is what is absent, and so is a line that no server reports.
 const EXPECTED_FILES: &str = "
 data.reads                          175          863          174          184          188
 data.read_bytes                 4931584     14336000      4964352      5128192      5193728

@@ -1,7 +1,7 @@
 //! The checkpoint ages at which a server begins sync flushing, and at which it makes writers wait.
 //!
-//! Invariant: pure. What a server says itself comes before what is computed; a version whose rule
-//! is not known has none. The numbers are of 100 MiB of redo, as real servers tell them.
+//! Invariant: pure. A server's own figure takes precedence over a computed one; a version whose
+//! rule is not known has none. The numbers are of 100 MiB of redo, as real servers report them.
 
 use super::status_reply::StatusReply;
 use crate::flavour::{Flavour, ServerVersion};
@@ -13,7 +13,7 @@ pub(crate) struct AgeLimits {
     pub(crate) limit: Option<u64>,
     /// From which pages are flushed as fast as possible.
     pub(crate) flush_all: Option<u64>,
-    /// From which flushing goes before everything else.
+    /// From which flushing takes precedence over everything else.
     pub(crate) flush_first: Option<u64>,
     /// All of the redo.
     pub(crate) capacity: Option<u64>,
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(found.capacity, Some(100 * MIB));
     }
 
-    /// Worked out by hand from the rule, not told by a server.
+    /// Worked out by hand from the rule, not reported by a server.
     #[test]
     fn mysql_8_0_with_files_has_the_rule_of_its_release() {
         let files = |bytes| [("innodb_log_file_size", bytes), ("innodb_log_files_in_group", 2)];

@@ -1,6 +1,6 @@
-//! What a server said, as a sample of any target.
+//! A server's reply, as a sample of any target.
 //!
-//! Invariant: pure. What it did not say is absent.
+//! Invariant: pure. What it did not report is absent.
 
 use iostrata_database::target::TargetSample;
 

@@ -1,4 +1,4 @@
-//! What a server does not tell, and what would make it tell.
+//! What a server does not report, and what would make it report that.
 //!
 //! Invariant: pure. Every sentence names a field of the samples and the fix, as far as there is
 //! one.
@@ -11,7 +11,7 @@ use super::status_reply::StatusReply;
 use super::transaction_count::TransactionCounters;
 use crate::flavour::ServerVersion;
 
-/// What the user may not ask, with what the server said.
+/// What the user may not query, with the server's error.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MissingRights {
     /// INNODB_METRICS.
@@ -44,7 +44,7 @@ pub(crate) fn missing(
         source.is_in_metrics(told)
             || source.is_in_status(told)
             || source.is_in_text(told)
-            // It is computed where nothing tells it.
+            // It is computed where nothing reports it.
             || FIGURES.iter().any(|one| one.name == source.figure && is_in(one, &sample))
     };
     let absent: Vec<&str> = with_metrics()

@@ -41,7 +41,7 @@ use sample_counts::SampleCounts;
 pub(crate) use status_reply::COMMITS;
 pub(crate) use transaction_count::LOOK_SQL as TRANSACTIONS_COUNTED_SQL;
 
-/// Asks one server.
+/// Samples one server.
 pub(crate) struct StatusSampler {
     connector: Connector,
     name: Arc<str>,
@@ -120,9 +120,9 @@ pub(crate) fn data_bytes(conn: &mut Conn) -> Option<u64> {
 /// How a table of the connection's database is kept, and how large it is.
 ///
 /// # Errors
-/// What the server said.
+/// The server's error.
 pub(crate) fn table_facts(conn: &mut Conn, table: &str) -> Result<TableFacts, Error> {
-    // MySQL keeps what it tells for a day unless it is asked for it anew. Others do not know this.
+    // MySQL caches these statistics for a day unless this is 0. Others do not have the variable.
     let _unknown = texts(conn, "SET SESSION information_schema_stats_expiry = 0");
     let sql = format!(
         "SELECT ENGINE, DATA_LENGTH, INDEX_LENGTH FROM information_schema.TABLES \
@@ -132,7 +132,7 @@ pub(crate) fn table_facts(conn: &mut Conn, table: &str) -> Result<TableFacts, Er
     let storage_engine = row.next().flatten();
     let mut bytes = || row.next().flatten().and_then(|bytes| bytes.parse::<u64>().ok());
     let (data, index_bytes) = (bytes(), bytes());
-    // Its file is as large as it is now; what InnoDB says of its pages is an earlier estimate.
+    // Its file is as large as it is now; InnoDB's count of its pages is an earlier estimate.
     let file = file_bytes(conn, &format!("NAME = CONCAT(DATABASE(), '/{table}')"));
     let table_bytes = file.or_else(|| Some(data? + index_bytes.unwrap_or(0)));
     Ok(TableFacts { storage_engine, table_bytes, index_bytes })

@@ -1,9 +1,9 @@
-//! The text of `SHOW ENGINE INNODB STATUS`, as far as nothing else tells it.
+//! The text of `SHOW ENGINE INNODB STATUS`, as far as nothing else reports it.
 //!
-//! Invariant: lines are found by what they begin with, wherever they stand; what a version does
-//! not print is absent, and a line that says no number is none.
+//! Invariant: lines are found by what they begin with, wherever they stand; what a version does not
+//! print is absent, and a line without its number does not count.
 
-/// What the text says.
+/// The figures of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MonitorText {
     /// End of the redo.

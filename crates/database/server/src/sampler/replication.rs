@@ -1,7 +1,7 @@
 //! How far replication is behind on a replica, and what it has applied.
 //!
-//! Invariant: asked at each sample only of a replica; whether a server is one is looked at again
-//! after a while. What a user may not ask is not asked again.
+//! Invariant: queried at each sample only on a replica; whether a server is one is checked again
+//! after a while. What a user may not query is not queried again.
 
 use mysql::Conn;
 
@@ -13,10 +13,10 @@ const STATUS: [&str; 2] = ["SHOW REPLICA STATUS", "SHOW SLAVE STATUS"];
 const APPLIED: [&str; 2] = ["SELECT @@global.gtid_slave_pos", "SELECT @@global.gtid_executed"];
 /// The place of the seconds among the columns of both.
 const SECONDS_BEHIND: usize = 32;
-/// Samples until a server that was no replica is looked at again.
+/// Samples until a server that was no replica is checked again.
 const LOOK_AGAIN: u32 = 30;
 
-/// What a replica says of itself.
+/// What a replica reports about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Replication {
     /// Seconds behind the source that is farthest ahead; absent where it does not run.
@@ -25,18 +25,18 @@ pub(crate) struct Replication {
     pub(crate) transactions: Option<u64>,
 }
 
-/// What is asked of it.
+/// The queries to it.
 #[derive(Debug, Default)]
 pub(crate) struct ReplicationQuestions {
     look_in: u32,
-    /// The words that this server knows, once one was answered.
+    /// The statement that this server supports, once one was answered.
     status: Option<&'static str>,
     applied: Option<&'static str>,
     is_refused: bool,
 }
 
 impl ReplicationQuestions {
-    /// Asks where it is due. Where the user lacks the right, nothing is known.
+    /// Queries where it is due. Where the user lacks the privilege, nothing is known.
     pub(crate) fn ask(&mut self, conn: &mut Conn) -> Result<Replication, mysql::Error> {
         if self.is_refused || self.look_in > 0 {
             self.look_in = self.look_in.saturating_sub(1);
@@ -57,7 +57,7 @@ impl ReplicationQuestions {
     }
 }
 
-/// The answer to the statement that this server knows; nothing where it answers none.
+/// The answer to the statement that this server supports; nothing where it answers none.
 fn one_of(
     conn: &mut Conn,
     all: &[&'static str],

@@ -1,7 +1,7 @@
 //! The statements of a sample, on one connection.
 //!
-//! Invariant: what a user may not ask is asked once per connection, and is missing from then on.
-//! Which metrics are on is looked at again after a while: others may switch them.
+//! Invariant: what a user may not query is tried once per connection, and is missing from then on.
+//! Which metrics are on is checked again after a while: others may switch them.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -26,14 +26,14 @@ use crate::failure;
 use crate::flavour::ServerVersion;
 use crate::identity;
 
-/// Samples until the metrics are asked for although none that is needed was on.
+/// Samples until the metrics are queried although none that is needed was on.
 const METRICS_AGAIN: u32 = 30;
-/// What a metric that is on says, in MySQL and in MariaDB. A number is compared with a number: a
-/// word would be 0.
+/// The condition of a metric that is on, in MySQL and in MariaDB. A number is compared with a
+/// number: a word would be 0.
 const IS_ON: [&str; 2] = ["STATUS = 'enabled'", "ENABLED = 1"];
 const UNKNOWN_COLUMN: &str = "1054";
-/// Seconds until open transactions are looked at again: the server lists all of them for it. Where
-/// there are many, it takes longer.
+/// Seconds until open transactions are read again: the server lists all of them for it. The more
+/// there are, the longer it takes.
 const TRANSACTIONS_AGAIN_S: u64 = 5;
 const TRANSACTIONS_AGAIN: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
 /// One part in so many of the time may pass with them.
@@ -60,15 +60,15 @@ struct Open {
 }
 
 impl Open {
-    /// How old it is now, where transactions were asked for at `asked_s`. One that was young then
-    /// has most likely ended, and another one is the oldest: it is told as it was.
+    /// Its age now, where transactions were read at `asked_s`. One that was young then has most
+    /// likely ended, and another one is the oldest: its age stays as it was.
     fn age_s(&self, asked_s: u64, now_s: u64) -> u64 {
         let was_s = asked_s.saturating_sub(self.began_s);
         if was_s < TRANSACTIONS_AGAIN_S { was_s } else { now_s.saturating_sub(self.began_s) }
     }
 }
 
-/// A connection with what is asked on it.
+/// A connection with the queries on it.
 pub(crate) struct StatusRound {
     conn: Conn,
     status_sql: String,
@@ -76,9 +76,9 @@ pub(crate) struct StatusRound {
     variables_sql: String,
     /// By the names that this server has for their state.
     metrics_sql: String,
-    /// Samples until the metrics are asked for.
+    /// Samples until the metrics are queried.
     metrics_in: u32,
-    /// When transactions were looked at, and the oldest that was open.
+    /// When transactions were read, and the oldest that was open.
     transactions: Option<(u64, Option<Open>)>,
     transactions_turn: Turn,
     text_turn: Turn,
@@ -129,7 +129,7 @@ impl StatusRound {
     /// Connects, and finds out what this server has.
     ///
     /// # Errors
-    /// As any connection; another server than the one that may answer.
+    /// As for any connection; a server other than the allowed one.
     pub(crate) fn begin(
         connector: &Connector,
         name: &str,
@@ -171,7 +171,7 @@ impl StatusRound {
             let word = if *variable == EVENT_SCHEDULER { " = 'ON'" } else { "" };
             round.variables_sql += &format!(", @@global.{variable}{word}");
         }
-        // What a sample commits itself, beside what asking for it does.
+        // What a sample commits itself, apart from what reading the counter does.
         let before = round.commits(name)?;
         let asking = round.commits(name)?.saturating_sub(before);
         let before = before + asking;
@@ -190,7 +190,7 @@ impl StatusRound {
         texts(&mut self.conn, sql).map_err(|error| failure::told(name, attempt, &error))
     }
 
-    /// Asks everything once.
+    /// Runs every query once.
     ///
     /// # Errors
     /// When the server does not answer.
@@ -240,7 +240,7 @@ impl StatusRound {
         Ok(())
     }
 
-    /// What sessions wait for, where this server can be asked.
+    /// What sessions wait for, where this server reports it.
     pub(crate) fn session_waits(&mut self) -> Option<SessionWaits> {
         let states = session_states::ask(&mut self.conn)?;
         let waits = session_states::waits(&states);

@@ -1,5 +1,5 @@
-//! What of a sample rests on the samples before it: counts that a server tells in parts or in other
-//! units, and its start.
+//! The parts of a sample that rest on the samples before it: counts that a server reports in parts
+//! or in other units, and its start.
 //!
 //! Invariant: pure; no count goes back.
 
@@ -19,7 +19,7 @@ pub(crate) struct SampleCounts {
 }
 
 impl SampleCounts {
-    /// What a server said, as a sample. `own` is what asking added to `Handler_commit`.
+    /// A server's reply, as a sample. `own` is what the queries added to `Handler_commit`.
     pub(crate) fn sample(
         &mut self,
         told: &StatusReply,
@@ -41,7 +41,7 @@ impl SampleCounts {
     }
 }
 
-/// Counts what was purged since it was first asked.
+/// Counts what was purged since the first query.
 #[derive(Debug, Default)]
 pub(crate) struct PurgeCount {
     last: Option<(u64, u64)>,
@@ -70,7 +70,7 @@ impl PurgeCount {
     }
 }
 
-/// Counts from when it was first told.
+/// Counts since it was first reported.
 #[derive(Debug, Default)]
 pub(crate) struct FuriousCount {
     last: Option<u64>,
@@ -86,7 +86,7 @@ impl FuriousCount {
             return None;
         };
         if let Some(last) = self.last.replace(batches) {
-            // A counter that went back began anew.
+            // A counter that went back was reset.
             let more = batches.checked_sub(last).unwrap_or(batches);
             self.total += u64::from(more > 0 && !self.is_going);
             self.is_going = more > 0 || (self.is_going && is_urgent);
@@ -113,8 +113,8 @@ pub(crate) struct StartTime {
 }
 
 impl StartTime {
-    /// The start in seconds since 1970, from the server's time, how long it is up, and how long it
-    /// took to tell both.
+    /// The start in seconds since 1970, from the server's time, how long it is up, and how long
+    /// reading both took.
     pub(crate) fn of(&mut self, now_s: u64, uptime_s: u64, took_s: u64) -> u64 {
         let latest_s = now_s.saturating_sub(uptime_s);
         let earliest_s = latest_s.saturating_sub(took_s);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_came_and_is_not_there_was_purged() {
-        // Counted from when the counter was switched on, beside a history of before.
+        // Counted from when the counter was switched on, with a history of before.
         assert_eq!(counts(&[(0, 2_000), (100, 2_000), (300, 1_500)]), [0, 100, 800]);
         // While purge is held back, all that comes stays.
         assert_eq!(counts(&[(0, 10), (400, 410), (800, 810), (800, 10)]), [0, 0, 0, 800]);
@@ -164,7 +164,7 @@ mod tests {
     fn it_never_goes_back() {
         // The length may be read after the commits.
         assert_eq!(counts(&[(50, 5), (60, 5), (60, 9), (70, 5)]), [0, 10, 10, 20]);
-        // After a restart it counts anew.
+        // After a restart it counts from 0 again.
         assert_eq!(counts(&[(50, 5), (60, 5), (3, 400), (13, 400)]), [0, 10, 10, 20]);
     }
 
@@ -222,7 +222,7 @@ mod tests {
     fn a_slow_answer_is_no_other_start() {
         let mut start = StartTime::default();
         assert_eq!(start.of(10_000, 9_000, 0), 1_000);
-        // Asked at 10,001 and answered 20 s later; then fast again, off by a second.
+        // Queried at 10,001 and answered 20 s later; then fast again, off by a second.
         assert_eq!(start.of(10_021, 9_001, 20), 1_000);
         assert_eq!(start.of(10_023, 9_022, 0), 1_000);
         // The first answer may be the slow one.
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(start.of(10_000, 9_000, 0), 1_000);
         assert_eq!(start.of(10_010, 3, 0), 10_007);
         assert_eq!(start.of(10_012, 5, 1), 10_007);
-        // Up again since 10,030, asked at 10,033, answered at 10,043.
+        // Up again since 10,030, queried at 10,033, answered at 10,043.
         assert_eq!(start.of(10_043, 3, 10), 10_040);
         // What the slow answers of one start left open is narrowed by the fast ones.
         assert_eq!(start.of(10_044, 14, 0), 10_040);

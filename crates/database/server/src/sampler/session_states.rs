@@ -1,7 +1,7 @@
 //! Sessions at work by their state, in one look at all of them.
 //!
-//! Invariant: asked only while a server stalls. States are sentences of the server, which differ by
-//! flavour and version; one that is not known says nothing.
+//! Invariant: queried only while a server stalls. States are sentences of the server, which differ
+//! by flavour and version; one that is not known is ignored.
 
 use iostrata_database::target::{SessionState, SessionWaits};
 use mysql::Conn;
@@ -19,7 +19,7 @@ const COMMITTING: [&str; 4] = [
     "waiting for prior transaction to start commit",
     "commit",
 ];
-/// It is tried again after a minute, and said every ten.
+/// It is tried again after a minute, and logged every ten.
 const DISK_FULL: &str = "SELECT COUNT(*) FROM performance_schema.error_log WHERE LOGGED > \
      NOW(6) - INTERVAL 90 SECOND AND DATA LIKE 'Disk is full writing%'";
 /// The longest queues of the members of a replication group, of what is to be certified and to be
@@ -73,8 +73,9 @@ pub(crate) fn with_group(waits: SessionWaits, held: TextRows, queues: TextRows) 
     SessionWaits { group_queue, group_queue_limit, ..waits }
 }
 
-/// Whether a file could not be written for want of room a moment ago, by the log of errors, which
-/// MySQL has as a table from 8.0.22 on: from 8.0 on it shows no state of who waits for room.
+/// Whether a file could not be written for lack of space a moment ago, by the log of errors, which
+/// MySQL has as a table from 8.0.22 on: from 8.0 on it shows no state of sessions that wait for
+/// space.
 pub(crate) fn is_disk_full(conn: &mut Conn) -> bool {
     let rows = texts(conn, DISK_FULL).unwrap_or_default();
     rows.into_iter().flatten().flatten().any(|count| count != "0")

@@ -1,8 +1,8 @@
 //! Where each field of a sample comes from, on every flavour and version.
 //!
-//! Invariant: one row per field, and what is asked for is what the rows name. Status comes first,
-//! then metrics, then the monitor's text; of each the first that a server tells. What is computed
-//! of several has a row for what is asked, and no field.
+//! Invariant: one row per field, and exactly what the rows name is queried. Status comes first,
+//! then metrics, then the monitor's text; of each the first that a server reports. What is computed
+//! of several has a row for what is queried, and no field.
 
 use iostrata_database::target::TargetSample;
 
@@ -17,7 +17,7 @@ pub(crate) struct FieldSource {
     field: Option<SetField>,
     /// By the names of versions.
     pub(crate) status: &'static [&'static str],
-    /// The same; one that is off is not told.
+    /// The same; one that is off is not reported.
     pub(crate) metrics: &'static [&'static str],
     text: Option<fn(&MonitorText) -> Option<u64>>,
     /// The figure that is missing without it; empty where that is none.
@@ -47,7 +47,7 @@ impl FieldSource {
         Self { text: Some(text), ..self }
     }
 
-    /// What is asked for and is no field by itself.
+    /// What is queried and is no field by itself.
     const fn computed(
         status: &'static [&'static str],
         metrics: &'static [&'static str],
@@ -63,22 +63,22 @@ impl FieldSource {
         !self.metrics.is_empty() && is_asked_by_itself && self.text.is_none() && !is_in_status
     }
 
-    /// Whether status tells it.
+    /// Whether status has it.
     pub(crate) fn is_in_status(&self, told: &StatusReply) -> bool {
         self.status.iter().any(|name| told.status.contains_key(*name))
     }
 
-    /// Whether a metric that is on tells it.
+    /// Whether a metric that is on has it.
     pub(crate) fn is_in_metrics(&self, told: &StatusReply) -> bool {
         self.metrics.iter().any(|name| told.metrics.contains_key(*name))
     }
 
-    /// Whether the monitor's text tells it.
+    /// Whether the monitor's text has it.
     pub(crate) fn is_in_text(&self, told: &StatusReply) -> bool {
         self.text.is_some_and(|text| text(&told.text).is_some())
     }
 
-    /// Sets its field by what a server said.
+    /// Sets its field from a server's reply.
     pub(crate) fn set(&self, told: &StatusReply, sample: &mut TargetSample) {
         let Some(field) = self.field else { return };
         let in_status = || self.status.iter().find_map(|name| told.status(name));
@@ -167,7 +167,7 @@ pub(crate) const SOURCES: &[FieldSource] = &[
     FieldSource::status(|one| &mut one.pool_requests, &["Innodb_buffer_pool_read_requests"]),
     FieldSource::status(|one| &mut one.pool_reads, &["Innodb_buffer_pool_reads"]),
     FieldSource::status(|one| &mut one.temporary_tables_on_disk, &["Created_tmp_disk_tables"]),
-    // On by default where status does not tell it.
+    // On by default where status does not have it.
     FieldSource::status(|one| &mut one.deadlocks, &["Innodb_deadlocks"])
         .or_metric(&["lock_deadlocks"], ""),
     FieldSource::status(|one| &mut one.binlog_commits, &["Binlog_commits"]),
@@ -210,7 +210,7 @@ pub(crate) const SOURCES: &[FieldSource] = &[
     ),
 ];
 
-/// The status that is asked for; each flavour gives what it has.
+/// The status variables that are queried; each flavour returns what it has.
 pub(crate) fn status_names() -> impl Iterator<Item = &'static str> {
     SOURCES.iter().flat_map(|source| source.status).copied()
 }

@@ -1,9 +1,9 @@
-//! What a server is asked when it begins to stall: sessions by state, who waits for whom, the
+//! The queries to a server when it begins to stall: sessions by state, who waits for whom, the
 //! monitor's text, and statements by digest.
 //!
-//! Invariants: nothing is asked while nothing stalls; all answers are bounded, and once they have
+//! Invariants: nothing is queried while nothing stalls; all answers are bounded, and once they have
 //! taken [`BUDGET`] together the rest is left out. No text of a statement and no value of a row is
-//! asked for or kept: statements are known by digests, locks by table and index, and of the
+//! queried or kept: statements are identified by digests, locks by table and index, and of the
 //! monitor's text only lines that have a known beginning.
 
 use std::collections::HashMap;
@@ -76,14 +76,14 @@ type AnswerRow = Vec<Option<String>>;
 /// How often statements of a digest ended, and how long they took together, in picoseconds.
 type StatementTimes = HashMap<(Option<String>, Option<String>), (u64, u64)>;
 
-/// The questions, with what statements had counted when they were asked.
+/// The queries, with the statements' counts when they ran.
 #[derive(Debug, Default)]
 pub(crate) struct StallQuestions {
     before: Option<(Instant, StatementTimes)>,
     statements: Vec<StatementDigest>,
 }
 
-/// What is asked one after the other.
+/// The queries that run one after the other.
 struct Questions<'a> {
     conn: &'a mut Conn,
     began: Instant,
@@ -135,13 +135,13 @@ fn cut(text: &str, letters: usize) -> String {
 }
 
 fn number(cell: Option<String>) -> Option<u64> {
-    // Sums may be told as decimals.
+    // Sums may be reported as decimals.
     let text = cell?;
     text.split('.').next()?.parse().ok()
 }
 
 impl StallQuestions {
-    /// Asks all of them.
+    /// Runs all of them.
     pub(crate) fn snapshot(&mut self, conn: &mut Conn, version: &ServerVersion) -> StallSnapshot {
         let began = Instant::now();
         let mut asking = Questions { conn, began, limited: limits(version), missing: Vec::new() };
@@ -170,7 +170,7 @@ impl StallQuestions {
         }
     }
 
-    /// The statements with what ended since they were asked for, and how many seconds that is.
+    /// The statements with what ended since they were read, and how many seconds that is.
     pub(crate) fn statements_since(
         &mut self,
         conn: &mut Conn,
@@ -322,7 +322,7 @@ fn grown(
     all
 }
 
-/// Asks for the texts of digests that have none yet.
+/// Reads the texts of digests that have none yet.
 fn add_texts(asking: &mut Questions<'_>, all: &mut [StatementDigest]) {
     let is_sound = |digest: &&str| digest.bytes().all(|byte| byte.is_ascii_hexdigit());
     let wanted: Vec<String> = all

@@ -1,4 +1,4 @@
-//! What a server was asked and said.
+//! A server's replies to one round of queries.
 //!
 //! Invariant: pure. Each flavour and version has what it has; a metric that is off is absent,
 //! although it reads 0, and so is a number that is none.
@@ -14,7 +14,7 @@ use super::replication::Replication;
 /// Numbers by name.
 pub(crate) type Numbers = HashMap<String, u64>;
 
-/// The variables that are asked for, where a server has them.
+/// The variables that are queried, where a server has them.
 pub(crate) const VARIABLES: &[&str] = &[
     "innodb_max_purge_lag",
     "innodb_max_purge_lag_delay",
@@ -36,28 +36,28 @@ pub(crate) const KEPT_COMMITS: &str = "trx_commits_insert_update";
 /// Commits that wrote or locked, that read in a transaction, and that read outside of any.
 pub(crate) const COMMITS: [&str; 3] = ["trx_rw_commits", "trx_ro_commits", "trx_nl_ro_commits"];
 
-/// What a server said in one round.
+/// A server's reply in one round.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StatusReply {
     /// Its time after its status, in seconds since 1970.
     pub(crate) now_s: Option<u64>,
-    /// When it was asked, in microseconds since 1970, where the sample may stand for later ones.
+    /// When it was queried, in microseconds since 1970, where the sample may stand for later ones.
     pub(crate) taken_us: Option<u64>,
-    /// How long it took to tell both, rounded up to seconds.
+    /// How long reading both took, rounded up to seconds.
     pub(crate) took_s: u64,
     pub(crate) status: Numbers,
     pub(crate) variables: Numbers,
     /// Those that are on.
     pub(crate) metrics: Numbers,
-    /// Where it was asked.
+    /// Where it was read.
     pub(crate) text: MonitorText,
     /// Where the server is a replica.
     pub(crate) replication: Replication,
-    /// Where it may be asked.
+    /// Where it may be queried.
     pub(crate) oldest_transaction: Option<OldestTransaction>,
     /// Transactions that performance_schema counted, where it does.
     pub(crate) transaction_events: Option<u64>,
-    /// What performance_schema counted of files, where it was asked this time.
+    /// What performance_schema counted of files, where it was queried this time.
     pub(crate) file_events: Option<Vec<FileEvent>>,
     /// Whether this user may not read that.
     pub(crate) are_files_refused: bool,
@@ -76,7 +76,7 @@ impl StatusReply {
         self.metrics.get(name).copied()
     }
 
-    /// Whether the checkpoint age is told by nothing but the text.
+    /// Whether only the text has the checkpoint age.
     pub(crate) fn needs_text(&self) -> bool {
         self.age().is_none()
     }
@@ -124,7 +124,7 @@ impl StatusReply {
         self.metric(SYNC_BATCHES)
     }
 
-    /// Without the sampler's own, which asks, and the event scheduler.
+    /// Without the sampler's own, which runs this query, and the event scheduler.
     pub(crate) fn sessions_running(&self) -> Option<u64> {
         let scheduler = self.variable(EVENT_SCHEDULER).unwrap_or(0);
         Some(self.status("Threads_running")?.saturating_sub(1 + scheduler))

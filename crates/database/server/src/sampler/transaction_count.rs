@@ -1,12 +1,12 @@
-//! Transactions that a server has ended, by whichever of its counters tell them.
+//! Transactions that a server has ended, by whichever of its counters show them.
 //!
 //! Exact where it counts them itself: performance_schema (MySQL from 8.0 by default), or the three
 //! counters of commits in `INNODB_METRICS`, which are off by default. Elsewhere they are put
 //! together: what clients ended by a statement, and statements that were transactions of their own.
-//! Of these, transaction ids tell the writing ones: one goes to each transaction that writes (in
-//! MySQL before 5.7 to each that reads, too), a second one to its commit, which MySQL spares where
-//! rows were only inserted. Reads outside of transactions show nowhere; they are counted where they
-//! are nearly all there is. Invariant: pure; the count never goes back.
+//! Transaction ids show which of these wrote: one goes to each transaction that writes (in MySQL
+//! before 5.7 to each that reads, too), a second one to its commit, which MySQL spares where rows
+//! were only inserted. Reads outside of transactions show nowhere; they are counted where nearly
+//! all transactions are such reads. Invariant: pure; the count never goes back.
 
 use super::status_reply::StatusReply;
 use crate::connect::TextRows;
@@ -42,7 +42,7 @@ const CHANGES: [&str; 6] = [
     "Com_replace_select",
 ];
 
-/// What a server's counters said at one sample.
+/// A server's counters at one sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TransactionCounters {
     /// What performance_schema counted.
@@ -64,7 +64,7 @@ pub(crate) struct TransactionCounters {
 }
 
 impl TransactionCounters {
-    /// Those that were told.
+    /// The counters that were reported.
     pub(crate) fn of(told: &StatusReply) -> Self {
         let sum = |names: &[&str]| names.iter().filter_map(|name| told.status(name)).sum::<u64>();
         let rows = ["Innodb_rows_updated", "Innodb_rows_deleted"]
@@ -101,7 +101,7 @@ pub(crate) struct TransactionCount {
     total: u64,
     /// By how many transactions ids are behind what ended: those were counted when they began.
     behind: i64,
-    /// What ids told at the sample before, beyond what ended.
+    /// What ids showed at the sample before, beyond what ended.
     ahead: i64,
     /// By how many there were more changes than ids for their commits at the sample before.
     balance: i64,
@@ -132,7 +132,7 @@ impl TransactionCount {
                 self.alone(ids, changes, ended, now.running)
             });
             let more = ended.saturating_add_signed(alone.unwrap_or(0));
-            // Where ids tell who writes, only reads are left.
+            // Where ids show which transactions write, only reads are left.
             let written = alone.map_or(0, |_| now.writes.saturating_sub(last.writes));
             let handled = grown(|one| one.handled).unwrap_or(0);
             more + self.others(handled.saturating_sub(own + ended + written), more, now.running)
@@ -176,7 +176,7 @@ impl TransactionCount {
         self.counted = self.counted * MEMORY + counted as f64;
         self.others = self.others * MEMORY + others as f64;
         let open = (counted + running.max(1)) as f64;
-        // That nothing ended since the sample before says nothing: in a stall nothing does.
+        // That nothing ended since the sample before proves nothing: in a stall nothing does.
         let is_known = self.counted * READS_MAX < self.others || open * READS_MAX < others as f64;
         let left = std::mem::take(&mut self.left);
         if is_known {
@@ -201,7 +201,7 @@ pub(crate) const LOOK_SQL: &str = "SELECT COUNT(*) FROM performance_schema.setup
 pub(crate) const THREADS_SQL: &str = "SELECT THREAD_ID FROM performance_schema.threads WHERE NAME \
      LIKE 'thread/innodb/%' OR NAME = 'thread/sql/compress_gtid_table'";
 
-/// What is asked next.
+/// What is queried next.
 #[derive(Debug, Default)]
 pub(crate) struct TransactionEvents {
     look_in: u32,
@@ -226,7 +226,7 @@ impl TransactionEvents {
         self.counts = numbers(rows).next().is_some_and(|count| count > 0);
     }
 
-    /// Whether the server's own threads are to be asked for.
+    /// Whether the server's own threads are to be queried.
     pub(crate) fn needs_threads(&self) -> bool {
         self.counts && self.own_threads.is_none()
     }
@@ -236,7 +236,7 @@ impl TransactionEvents {
         self.own_threads = Some(numbers(rows).collect());
     }
 
-    /// The statement that asks for the count; none where nothing is counted.
+    /// The statement that reads the count; none where nothing is counted.
     pub(crate) fn sql(&self) -> Option<String> {
         let table = "FROM performance_schema.events_transactions_summary";
         let all = format!("(SELECT SUM(COUNT_STAR) {table}_global_by_event_name)");
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(rates(&[UPDATE]), [1_000]);
         assert_eq!(rates(&[BOTH, UPDATE, BOTH]), [1_000; 3]);
         assert_eq!(rates(&[beside(BOTH, UPDATE)]), [2_000]);
-        // 200 updates beside one COMMIT.
+        // 200 updates and one COMMIT.
         assert_eq!(rates(&[(1, 402, 202, None, 203)]), [201]);
     }
 
@@ -316,7 +316,7 @@ mod tests {
         // Soon after another load as well.
         assert_eq!(rates(&[BOTH, SELECT, BOTH]), [1_000; 3]);
         assert_eq!(rates(&[BOTH, (0, 0, 0, None, 20), SELECT, BOTH]), [1_000, 0, 1_020, 1_000]);
-        // Beside some transactions too, but twenty in each are of these.
+        // With some transactions too, but twenty in each are of these.
         assert_eq!(rates(&[beside(SELECT, (1, 2, 2, None, 3))]), [1_001]);
         assert_eq!(rates(&[(100, 200, 200, None, 2_300)]), [100]);
         // A load of many rows in one transaction is one transaction.

@@ -1,9 +1,9 @@
-//! When a question is asked again whose answer takes the longer, the more sessions, transactions or
-//! tables a server has.
+//! When a query runs again whose answer takes the longer, the more sessions, transactions or tables
+//! a server has.
 //!
-//! Invariant: it takes at most its share of the time, but for the first answers, which are needed
-//! for any rate. What the quickest of the last answers took counts: a server that is busy for a
-//! moment answers late, and is to be asked then more than ever.
+//! Invariant: it takes at most its share of the time, except for the first answers, which are
+//! needed for any rate. The time of the quickest of the last answers counts: a server that is busy
+//! for a moment answers late, and that is when samples matter most.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ const LAST: usize = 3;
 /// The turns of one question.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    /// So many times as long as an answer took passes until it is asked again.
+    /// The next query runs after this many times the time that an answer took.
     rest: u32,
     /// The least and the most that passes.
     least: Duration,
     most: Duration,
-    /// Answers that are asked for as soon as they are wanted.
+    /// Answers that are queried as soon as they are wanted.
     at_once: u32,
     took: [Duration; LAST],
     asked: u32,
@@ -26,7 +26,8 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// A question that may take one part in `rest` of the time, and is asked so often at once.
+    /// A query that may take one part in `rest` of the time, and runs `at_once` times without
+    /// waiting.
     pub(crate) const fn new(rest: u32, at_once: u32) -> Self {
         let took = [Duration::ZERO; LAST];
         let (least, most) = (Duration::ZERO, Duration::MAX);
@@ -43,7 +44,7 @@ impl Turn {
         self.due.is_none_or(|due| now >= due)
     }
 
-    /// It was asked, and how long the answer took.
+    /// It was queried, and how long the answer took.
     pub(crate) fn answered(&mut self, now: Instant, took: Duration) {
         self.took[self.asked as usize % LAST] = took;
         self.asked = self.asked.wrapping_add(1).max(1);

@@ -1,10 +1,10 @@
 //! Sessions: declared operations as statements over one connection.
 //!
 //! Purpose: every operation is prepared once for each number of rows of arguments: when it is first
-//! asked for, or before the next transaction where one is open. Invariants: nothing is prepared
-//! within a transaction; transactions begin by themselves (`autocommit = 0`) where the server
-//! allows it, so that `begin` costs no round trip; after a failure that may be retried nothing is
-//! left of the transaction. A commit is durable when the server says so: tickets are settled.
+//! run, or before the next transaction where one is open. Invariants: nothing is prepared within a
+//! transaction; transactions begin by themselves (`autocommit = 0`) where the server allows it, so
+//! that `begin` costs no round trip; after a failure that may be retried nothing is left of the
+//! transaction. A commit is durable when the server confirms it: tickets are settled.
 
 mod modify;
 mod statements;
@@ -119,7 +119,7 @@ impl ServerSession {
     /// Ends what the server may have left of a failed transaction.
     fn after(&mut self, result: Result<u64, TargetError>) -> Result<u64, TargetError> {
         if result.as_ref().is_err_and(|error| error.trouble == Trouble::Retry) {
-            // A lock wait that ran out rolls back its statement only. That this fails too says
+            // A lock wait that ran out rolls back its statement only. That this fails too adds
             // nothing new.
             if !self.link.autocommit {
                 let _ = self.link.order("ROLLBACK");

@@ -12,7 +12,7 @@ use crate::sql::{self, Expressions, Template};
 /// What a statement is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// All that the operation asks for; of a modification its UPDATE by expressions.
+    /// All of the operation; of a modification its UPDATE by expressions.
     Whole,
     /// The rows before a modification: what is returned.
     Before,
@@ -42,7 +42,7 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    /// Fails with what the operation asks for and no statement does.
+    /// Fails with the part of the operation that no statement can do.
     pub(super) fn new(
         op: &Op,
         schema: &Arc<Schema>,
@@ -114,7 +114,7 @@ impl Statements {
     }
 }
 
-/// What is read before a modification. One row needs not be told apart from others.
+/// What is read before a modification. One row need not be distinguished from others.
 fn before_columns(key: &[usize], changed: &[usize], returns: &[usize], rows: usize) -> Vec<usize> {
     let key = if rows > 1 { key } else { &[] };
     [key, changed, returns].concat()

@@ -88,7 +88,7 @@ impl<'a> SqlText<'a> {
         self.add("?")
     }
 
-    /// A question mark that has the column's type also where the server cannot tell.
+    /// A question mark with the column's type, also where the server cannot infer it.
     fn typed(&mut self, at: usize, column: usize) -> &mut Self {
         use iostrata_database::target::ColumnType::{
             Char, DateTime, Decimal, Int, LongText, Varchar,

@@ -103,7 +103,7 @@ pub(crate) fn count_below(schema: &Schema, table: usize, join: &JoinBelow) -> Te
     let mut out = SqlText::new(schema, table, "SELECT COUNT(DISTINCT ");
     let key = &out.table.key;
     let fixed = &key[..join.prefix];
-    // What the range fixes tells no rows apart.
+    // Columns that the range fixes do not distinguish rows.
     let pairs: Vec<(usize, usize)> =
         other.key.iter().copied().zip(join.leads_by.iter().copied()).collect();
     let free: Vec<usize> =

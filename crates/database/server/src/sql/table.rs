@@ -7,7 +7,7 @@ use iostrata_database::target::{ADDED_KEY, ColumnType, Index, Schema, Table, Tab
 
 use super::name;
 
-/// How a table is made, beside what its schema says.
+/// How a table is made, apart from its schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableOptions<'a> {
     /// The storage engine; the server's own choice without one.

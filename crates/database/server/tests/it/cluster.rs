@@ -8,7 +8,7 @@ use iostrata_server::private::{ClusterPlan, PrivateCluster, PrivateError, Server
 
 use crate::fleet::{Place, ask};
 
-/// Waits until a node says so; the last answer otherwise.
+/// Waits until a node returns `wanted`; the last answer otherwise.
 fn wait(socket: &Path, statement: &str, wanted: &str) -> Result<(), String> {
     let mut last = String::new();
     for _ in 0..200 {

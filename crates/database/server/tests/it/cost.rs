@@ -1,4 +1,4 @@
-//! What this crate costs, measured where it is asked for (`IOSTRATA_COST=1`).
+//! What this crate costs, measured on request (`IOSTRATA_COST=1`).
 
 use std::time::{Duration, Instant};
 use std::{env, thread};

@@ -26,13 +26,13 @@ impl Drop for Place {
 }
 
 /// Runs a test on every server there is at the same time, each in a database of this name; other
-/// tests may run there beside it.
+/// tests may run there at the same time.
 pub fn on_each_server(database: &str, test: impl Fn(&Place) + Sync) {
     on_all(database, false, &test);
 }
 
 /// The same for a test that alters or counts what is the server's as a whole: no other one that
-/// asks for its turn runs there meanwhile.
+/// takes a turn runs there meanwhile.
 pub fn alone_on_each_server(database: &str, test: impl Fn(&Place) + Sync) {
     on_all(database, true, &test);
 }
@@ -84,7 +84,7 @@ fn place(address: ServerAddress, server: Option<Arc<TestServer>>, database: &str
 }
 
 impl Place {
-    /// The same database, of which no more is asked than of an unknown server.
+    /// The same database, of which no more is required than of an unknown server.
     pub fn least(&self) -> ServerTarget {
         let address = ServerAddress { asks_least: true, ..self.address.clone() };
         ServerTarget::open(address, None).unwrap()
@@ -109,7 +109,7 @@ impl Place {
         Driven::open(&self.target, schema, &options)
     }
 
-    /// The tables of a schema, made anew.
+    /// The tables of a schema, newly made.
     pub fn make(&self, schema: &Schema) {
         for table in 0..schema.tables.len() {
             self.target.remove(schema, table).unwrap();
@@ -174,7 +174,7 @@ pub fn ints(numbers: &[i64]) -> Vec<Value<'static>> {
 }
 
 /// Stock (w, i; quantity, amount, note, since), lines (w, o, n; item, quantity, sold) and a log
-/// that nothing tells apart, counted up by the server where it has a key.
+/// without a key, or with one that the server counts up.
 pub fn schema() -> Schema {
     let int = ColumnType::Int { bytes: 4 };
     let column = |name: &str, of| Column { name: name.to_owned(), of, is_nullable: false };

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 
-/// What it says once a client has answered its greeting.
+/// Its reply once a client has answered its greeting.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// `caching_sha2_password` wants the whole password; these bytes are its RSA key.
@@ -29,7 +29,8 @@ impl Listener {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let packets = thread::spawn(move || {
-            // Who prefers encryption says nothing the first time, and comes once more without it.
+            // A client that prefers encryption sends nothing the first time, and connects once more
+            // without it.
             let clients = (0..2).map(|_| listener.accept().unwrap().0);
             let mut all = clients.map(|client| served(client, &answer));
             all.find(|packets| !packets.is_empty()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Logging in: by every way of the address, and what is said when it does not work.
+//! Logging in: by every form of the address, and the messages when it does not work.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -229,7 +229,7 @@ fn a_server_that_takes_encrypted_connections_only_says_so_with_the_fix() {
     alone_on_each_server("secure", |place| {
         let order = |value| place.order(&format!("SET GLOBAL require_secure_transport = {value}"));
         let with = |encryption| ServerAddress { encryption, ..place.address.clone() };
-        // MariaDB insists on it also where it has none, and says no more than 1045.
+        // MariaDB insists on it also where it has none, and reports no more than 1045.
         let verification = Some(Verification::Nothing);
         let encrypted = ServerAddress { verification, ..with(Some(Encryption::Required)) };
         if place.address.hosts.is_empty() || open(encrypted).is_err() || order("ON").is_err() {

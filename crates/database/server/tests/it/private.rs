@@ -15,7 +15,7 @@ use rustix::process::Signal;
 
 use crate::fleet::{Place, ask, programs};
 
-/// Small, so that many fit beside each other.
+/// Small, so that many fit at the same time.
 fn small() -> Vec<String> {
     vec!["--innodb-buffer-pool-size=32M".to_owned()]
 }

@@ -1,5 +1,5 @@
-//! Transactions as a server tells them, beside what clients know to have ended, on private servers
-//! of every program that is there, with the binlog and without.
+//! Transactions by a server's counters, compared with the clients' own counts, on private servers
+//! of every installed program, with the binlog and without.
 
 use std::thread;
 
@@ -33,7 +33,7 @@ enum Deed {
 }
 
 /// A load: what each client does in each round, and whether counters that are off by default are
-/// needed to tell its transactions where the server does not count them itself.
+/// needed to count its transactions where the server does not count them itself.
 type Load = (&'static str, fn(u64) -> Vec<Deed>, bool);
 
 const LOADS: [Load; 10] = [

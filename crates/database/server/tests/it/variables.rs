@@ -1,4 +1,4 @@
-//! What servers say of themselves, and how studies alter them.
+//! What servers report about themselves, and how studies alter them.
 
 use iostrata_change::{ServerError, Servers};
 use iostrata_database::target::Target;
@@ -55,7 +55,7 @@ fn facts_are_what_the_server_says() {
         let durability = facts.durability;
         assert_eq!(durability.flush_log_at_commit, Some(1));
         assert!(durability.doublewrite.is_some());
-        // 5.6 tells none where nothing is set.
+        // 5.6 reports none where nothing is set.
         assert!(durability.flush_method.is_some() || facts.version.starts_with("5.6"));
         assert!(durability.binlog.is_some() && durability.sync_binlog.is_some());
         eprintln!("{} {}: {:?}", facts.flavour, facts.version, durability.flush_method);

@@ -1,4 +1,4 @@
-//! What real servers of every flavour tell while they run.
+//! What real servers of every flavour report while they run.
 
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,7 +13,7 @@ use iostrata_server::{ServerAddress, ServerTarget};
 
 use crate::fixture::{Place, alone_on_each_server, on_each_server, schema, statement};
 
-/// What asks a server.
+/// The sampler of a server.
 fn sampler(target: &ServerTarget) -> Box<dyn Sampler> {
     target.sampler().unwrap().unwrap()
 }
@@ -145,7 +145,7 @@ fn the_oldest_open_transaction_is_told_with_its_connection() {
         session.session.begin().unwrap();
         session.run(0, &[]);
         let id = session.rows(1, &[]).join("");
-        // Open transactions are looked at every five seconds.
+        // Open transactions are read every five seconds.
         let mut after = |before: OldestTransaction| {
             let mut looks = (0..100).map(|_| {
                 sleep(Duration::from_millis(200));
@@ -169,7 +169,7 @@ fn what_is_done_with_files_is_told_by_class() {
         place.make(&schema);
         let mut sampler = sampler(&place.target);
         let told = |sampler: &mut Box<dyn Sampler>| {
-            // A server that answers slowly is asked seldom.
+            // A server that answers slowly is queried rarely.
             let mut all = (0..200).map(|_| {
                 sleep(Duration::from_millis(50));
                 sampler.sample().unwrap().files
@@ -243,7 +243,7 @@ fn a_server_that_was_started_again_is_found_again() {
     server.kill().unwrap();
     let gone = sampler.sample().unwrap_err();
     assert_eq!(gone.trouble, Trouble::Gone, "{gone}");
-    // A start is told in whole seconds, and those two seconds apart may be one.
+    // A start is reported in whole seconds, so that two starts two seconds apart may be the same.
     let began = UNIX_EPOCH + Duration::from_secs(before.started_s.unwrap() + 4);
     sleep(began.duration_since(SystemTime::now()).unwrap_or_default());
     server.start_again().unwrap();

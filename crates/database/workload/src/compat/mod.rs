@@ -2,9 +2,9 @@
 //!
 //! Purpose: the statements that kit sends, in its order and as text, with everything in which it
 //! differs from TPC-C: statements one by one, warehouses that are never remote, constants of NURand
-//! drawn anew at each call, an order status that reads the order whose number is the district's.
-//! Facts of the kit; names of tables and columns are its own, since its check reads them.
-//! Only servers run it.
+//! drawn again at each call, an order status that reads the order whose number is the district's.
+//! Facts of the kit; names of tables and columns are its own, since its check reads them. Only
+//! servers run it.
 
 mod schema;
 mod transaction;
@@ -82,7 +82,7 @@ impl<'a> CompatTerminals<'a> {
     /// Terminals over tables that are there.
     ///
     /// # Errors
-    /// When a table is missing, or what the target said.
+    /// When a table is missing, or the target's error.
     pub fn new(
         target: &'a dyn Target,
         spec: CompatSpec,
@@ -135,7 +135,7 @@ impl Transactions for CompatTransactions {
 
 // The kit's load as a workload: what its settings come to. Its options are those of `tpcc`.
 
-/// Warehouses where nothing is said.
+/// Warehouses by default.
 const WAREHOUSES: i64 = 4;
 
 /// The load of sysbench-tpcc.
@@ -155,7 +155,7 @@ pub static WORKLOAD: WorkloadKind = WorkloadKind {
 /// The kit's load with its settings.
 #[derive(Clone, Debug)]
 struct Kit {
-    /// Those of the tables, where nothing is said.
+    /// Those of the tables, where none are set.
     warehouses: Option<i64>,
     /// With so many, or with as many as there are usually.
     spec: CompatSpec,
@@ -176,7 +176,7 @@ impl Kit {
         Ok(Self { warehouses, spec })
     }
 
-    /// How many warehouses the tables have, which is what was asked for, if anything was.
+    /// How many warehouses the tables have; must match the requested number, if any.
     fn found(&self, target: &dyn Target) -> Result<i64, WorkloadError> {
         let found = warehouses(target)?.filter(|warehouses| *warehouses > 0);
         let Some(found) = found else {

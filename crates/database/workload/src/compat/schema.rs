@@ -395,7 +395,7 @@ struct Chunk {
 /// all, from several threads. Gives the number of rows.
 ///
 /// # Errors
-/// One of the tables is there already; what the target said; `stop` was set.
+/// One of the tables is there already; the target's error; `stop` was set.
 pub fn prepare(
     target: &dyn Target,
     spec: &CompatSpec,
@@ -466,7 +466,7 @@ fn add_foreign_keys(target: &dyn Target, sets: u32) -> Result<(), TargetError> {
 /// How many warehouses the first set of tables has; none where the tables are not there.
 ///
 /// # Errors
-/// What the target said.
+/// The target's error.
 pub fn warehouses(target: &dyn Target) -> Result<Option<i64>, TargetError> {
     let schema = schema(1);
     let number = KitTable::Warehouse.number(0);
@@ -487,7 +487,7 @@ pub fn warehouses(target: &dyn Target) -> Result<Option<i64>, TargetError> {
 /// Removes the kit's tables that are there; gives how many.
 ///
 /// # Errors
-/// What the target said.
+/// The target's error.
 pub fn cleanup(target: &dyn Target, tables: u32) -> Result<usize, TargetError> {
     let schema = schema(tables);
     let mut present = target.present(&schema)?;

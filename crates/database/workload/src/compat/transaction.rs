@@ -383,7 +383,7 @@ pub(super) fn kind(random: &mut Random) -> OpKind {
     }
 }
 
-/// NURand with a constant that is drawn anew: nearly uniform.
+/// NURand with a constant that is drawn again at each call: nearly uniform.
 fn nurand(random: &mut Random, a: i64, least: i64, most: i64) -> i64 {
     let constant = between(random, 0, a);
     draw::nurand(random, (a, constant), least, most)
@@ -504,7 +504,7 @@ impl KitRunner {
         Ok(Conclusion::Commit)
     }
 
-    /// Looks for the customer in the middle of those of a random name, or for one by number.
+    /// Looks for the middle customer of a random name, or for one by number.
     fn customer(
         &mut self,
         session: &mut dyn Session,

@@ -195,7 +195,7 @@ impl Oltp {
     }
 }
 
-/// How often each statement comes, where that was asked for.
+/// How often each statement comes, where that was set.
 fn counts(of: Counts, settings: &WorkloadSettings) -> Result<Counts, WorkloadError> {
     let has_ranges = settings.switch("range-selects")?.unwrap_or(true);
     let asked = |name: &str, usual: u32| -> Result<u32, WorkloadError> {

@@ -1,4 +1,4 @@
-//! What a member of the family does in one transaction, and which rows are asked for.
+//! What a member of the family does in one transaction, and which rows it accesses.
 
 use iostrata_database::target::Isolation;
 use iostrata_load::Zipf;
@@ -244,7 +244,7 @@ impl OltpSpec {
     }
 }
 
-// Which rows are asked for: sysbench's distributions with their parameters.
+// Which rows are accessed: sysbench's distributions with their parameters.
 
 /// What the distributions are drawn with, under sysbench's names.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -207,7 +207,7 @@ const BATCH: i64 = 256;
 /// Makes and fills the tables. `progress` gets the rows so far.
 ///
 /// # Errors
-/// One of the tables is there already; what the target said; `stop` was set.
+/// One of the tables is there already; the target's error; `stop` was set.
 pub fn prepare(
     target: &dyn Target,
     spec: &OltpSpec,
@@ -249,7 +249,7 @@ pub fn prepare(
 /// Reads every row once, so that the target has in memory what has room there.
 ///
 /// # Errors
-/// What the target said.
+/// The target's error.
 pub fn read_all(target: &dyn Target, spec: &OltpSpec) -> Result<(), TargetError> {
     let options = SessionOptions { ops: ops(spec, false), ..SessionOptions::default() };
     let mut session = target.session(&Arc::new(spec.schema()), &options)?;
@@ -264,7 +264,7 @@ pub fn read_all(target: &dyn Target, spec: &OltpSpec) -> Result<(), TargetError>
 /// Removes the tables that are there; gives how many.
 ///
 /// # Errors
-/// What the target said.
+/// The target's error.
 pub fn cleanup(target: &dyn Target, spec: &OltpSpec) -> Result<u32, TargetError> {
     let schema = spec.schema();
     let present = target.present(&schema)?;

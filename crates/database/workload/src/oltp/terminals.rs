@@ -18,7 +18,7 @@ impl<'a> OltpTerminals<'a> {
     /// Terminals over tables that are there. `blocks`: whether a session keeps its thread waiting.
     ///
     /// # Errors
-    /// When a table is missing, or what the target said.
+    /// When a table is missing, or the target's error.
     pub fn new(target: &'a dyn Target, spec: OltpSpec, blocks: bool) -> Result<Self, TargetError> {
         let schema = spec.schema();
         let fix = "make it with `oltp ... prepare` and the same --tables";
@@ -40,8 +40,8 @@ impl<'a> OltpTerminals<'a> {
     }
 }
 
-/// Refuses tables that end before the rows that would be asked for: statements that find nothing
-/// are quick.
+/// Refuses tables that end before the rows that would be accessed: statements that find nothing are
+/// quick.
 fn refuse_small_tables(target: &dyn Target, spec: &OltpSpec) -> Result<(), TargetError> {
     let schema = spec.schema();
     for (table, last) in schema.tables.iter().zip(ids(target, spec)?) {

@@ -98,7 +98,7 @@ impl<'a> StressTerminals<'a> {
     /// Terminals over tables that are there. `blocks`: whether a session keeps its thread waiting.
     ///
     /// # Errors
-    /// When nothing was prepared, or other numbers of rows than the spec's; what the target said.
+    /// When nothing was prepared, or other numbers of rows than the spec's; the target's error.
     pub fn new(
         target: &'a dyn Target,
         spec: StressSpec,
@@ -331,7 +331,7 @@ pub static WORKLOAD: WorkloadKind = WorkloadKind {
 /// The load with its settings.
 #[derive(Clone, Debug)]
 struct Stress {
-    /// Those that are loaded, where nothing is said.
+    /// Those that are loaded, where none are set.
     objects: Option<i64>,
     history: Option<i64>,
     /// With so many, or with as many as there are usually.

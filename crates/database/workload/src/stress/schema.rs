@@ -40,7 +40,7 @@ impl TableId {
     }
 }
 
-/// The five tables, and one that says what was loaded.
+/// The five tables, and one that records what was loaded.
 pub fn schema() -> Schema {
     let int = ColumnType::Int { bytes: 4 };
     let (name, note) = (ColumnType::Char(20), ColumnType::Varchar(100));
@@ -161,7 +161,7 @@ fn scan_all(schema: &Schema, table: TableId, names: &[&str]) -> Op {
 // The first rows.
 //
 // Invariant: an object and its history come from one stream of the seed, whichever of their tables
-// asks, so that both agree.
+// is filled, so that both agree.
 
 /// Rows that are made at once, about.
 const BATCH: usize = 256;
@@ -171,7 +171,7 @@ const NAME: i64 = 20;
 /// Amounts are below it.
 const AMOUNT: u64 = 1_000;
 
-/// The amount of a history row. It follows from what the row is called, so that a transaction knows
+/// The amount of a history row. It follows from the row's key, so that a transaction can compute
 /// the amount of the row that it removes.
 pub(super) fn amount(object: i64, number: i64) -> i64 {
     let mut state = (object as u64) << 32 ^ number as u64;
@@ -307,7 +307,7 @@ const COMMAND: &str = "stress";
 /// How many objects there are, and how many history rows each has.
 ///
 /// # Errors
-/// What the target said; nothing was prepared, or not to the end.
+/// The target's error; nothing was prepared, or not to the end.
 pub fn dataset(target: &dyn Target) -> Result<(i64, i64), TargetError> {
     let schema = Arc::new(schema());
     let numbers = LoadedMark { schema: &schema, command: COMMAND }.ready(target)?;
@@ -319,7 +319,7 @@ pub fn dataset(target: &dyn Target) -> Result<(i64, i64), TargetError> {
 /// rows so far and of all.
 ///
 /// # Errors
-/// Other tables or other numbers of rows are there; what the target said; `stop` was set.
+/// Other tables or other numbers of rows are there; the target's error; `stop` was set.
 pub fn prepare(
     target: &dyn Target,
     spec: &StressSpec,
@@ -362,7 +362,7 @@ fn rows_in_all(spec: &StressSpec) -> u64 {
 /// Reads every row once, so that the target has in memory what has room there.
 ///
 /// # Errors
-/// What the target said.
+/// The target's error.
 pub fn read_all(target: &dyn Target) -> Result<(), TargetError> {
     let schema = Arc::new(schema());
     let ops = [
@@ -380,7 +380,7 @@ pub fn read_all(target: &dyn Target) -> Result<(), TargetError> {
 /// Removes the tables, if this program made them; whether there were any.
 ///
 /// # Errors
-/// What the target said; tables that iostrata did not make.
+/// The target's error; tables that iostrata did not make.
 pub fn cleanup(target: &dyn Target) -> Result<bool, TargetError> {
     LoadedMark { schema: &Arc::new(schema()), command: COMMAND }.remove(target)
 }
@@ -397,7 +397,7 @@ const FOREIGN_KEYS: usize = 2;
 const SUMS: usize = 3;
 const STATUS: usize = 4;
 
-/// What an object says, and what its history comes to.
+/// An object's own values, and what its history adds up to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Object {
     status: i64,
@@ -414,7 +414,7 @@ struct Object {
 /// Checks all conditions; `progress` gets the share that is done.
 ///
 /// # Errors
-/// What the target said; nothing was prepared. Conditions that do not hold are no error.
+/// The target's error; nothing was prepared. Conditions that do not hold are no error.
 pub fn check(
     target: &dyn Target,
     progress: &mut dyn FnMut(f64),

@@ -52,7 +52,7 @@ struct Scans {
 /// Checks all conditions; `progress` gets the share that is done.
 ///
 /// # Errors
-/// What the target said. Conditions that do not hold are no error.
+/// The target's error. Conditions that do not hold are no error.
 pub fn check(
     target: &dyn Target,
     plan: CheckPlan,
@@ -78,7 +78,7 @@ pub fn check(
 /// The number that the next order of a district gets.
 ///
 /// # Errors
-/// What the target said; no such district.
+/// The target's error; no such district.
 pub fn next_order(target: &dyn Target, warehouse: i64, district: i64) -> Result<i64, TargetError> {
     let schema = Arc::new(schema());
     let mut d = OperationSet::new(&schema);
@@ -294,8 +294,8 @@ impl Check {
         Ok(())
     }
 
-    /// Orders are as many as their numbers say, of which none is ever removed; the others follow
-    /// from them. A district has those of the load at least.
+    /// Orders are as many as their numbers, and none is ever removed; the other counts follow from
+    /// them. A district has at least the orders of the load.
     fn count_orders(&mut self, rows: &DistrictRows, place: &str, next: i64) {
         let [orders, carried, new_orders, lines, lines_said] = rows.numbers();
         let fresh = ORDERS - DELIVERED_AT_FIRST;
@@ -398,8 +398,8 @@ impl DistrictRows {
         self.rows
     }
 
-    /// How many orders, carried orders, new orders and lines there are, and how many lines orders
-    /// say that they have.
+    /// How many orders, carried orders, new orders and lines there are, and how many lines the
+    /// orders record.
     pub fn numbers(&self) -> [i64; 5] {
         let sum = |of: fn(&OneOrder) -> i64| self.orders.values().map(of).sum();
         [
@@ -478,7 +478,7 @@ impl OneOrder {
 // Invariant: conditions that compare rows with each other hold over rows that are missing on both
 // sides; a count is what finds those.
 
-/// Warehouses that are looked at before tables are called loaded: the first, the last, and others
+/// Warehouses that are checked before tables count as loaded: the first, the last, and others
 /// between.
 const WAREHOUSES_MAX: i64 = 32;
 
@@ -537,7 +537,7 @@ impl FixedCounts {
 /// What is missing of tables that are to be used: the rows of fixed number, in some warehouses.
 ///
 /// # Errors
-/// What the target said.
+/// The target's error.
 pub(super) fn missing(target: &dyn Target, warehouses: i64) -> Result<Option<String>, TargetError> {
     let schema = Arc::new(schema());
     let mut d = OperationSet::new(&schema);

@@ -1,4 +1,4 @@
-//! What a target holds of TPC-C, as a table of its own says: how much, from which seed, how far
+//! What a target holds of TPC-C, recorded in a table of its own: how much, from which seed, how far
 //! loaded, and whether anything has run since; and the loading.
 //!
 //! Invariant: the table is made before any other and removed after all of them, so that tables
@@ -40,7 +40,7 @@ impl Stage {
     }
 }
 
-/// What the table says.
+/// The row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dataset {
     /// Warehouses.
@@ -78,8 +78,8 @@ impl Dataset {
     /// What a target holds; none where the table is missing.
     ///
     /// # Errors
-    /// What the target said; a table of another version; tables without the one that says whose
-    /// they are.
+    /// The target's error; a table of another version; tables without the table that marks their
+    /// owner.
     pub fn read(target: &dyn Target) -> Result<Option<Self>, TargetError> {
         let schema = schema();
         if !are_ours(target, &schema, TableId::Dataset.number())? {
@@ -147,7 +147,7 @@ impl Dataset {
     /// Notes that something runs, so that condition 11 does not hold as written any more.
     ///
     /// # Errors
-    /// What the target said.
+    /// The target's error.
     pub fn mark_used(&mut self, target: &dyn Target) -> Result<(), TargetError> {
         if self.stage == Stage::Loaded {
             Notes::open(target)?.set("stage", Stage::Used.name())?;
@@ -159,7 +159,7 @@ impl Dataset {
     /// How many orders there are: the next number of each district, of which the first is 1.
     ///
     /// # Errors
-    /// What the target said.
+    /// The target's error.
     pub fn orders(target: &dyn Target) -> Result<u64, TargetError> {
         let schema = Arc::new(schema());
         let mut d = OperationSet::new(&schema);
@@ -301,7 +301,7 @@ struct Chunk {
 /// Loads TPC-C. `progress` is called often, from several threads.
 ///
 /// # Errors
-/// What the target said; other tables or another dataset are there; `stop` was set.
+/// The target's error; other tables or another dataset are there; `stop` was set.
 pub fn prepare(
     target: &dyn Target,
     options: &PrepareOptions,
@@ -393,7 +393,7 @@ fn begin(target: &dyn Target, options: &PrepareOptions) -> Result<Dataset, Targe
 /// Removes all tables of TPC-C, if this program made them.
 ///
 /// # Errors
-/// What the target said; tables that iostrata did not make.
+/// The target's error; tables that iostrata did not make.
 pub fn cleanup(target: &dyn Target) -> Result<bool, TargetError> {
     // Of another version or damaged, but ours.
     match Dataset::read(target) {
@@ -408,7 +408,7 @@ pub fn cleanup(target: &dyn Target) -> Result<bool, TargetError> {
 fn remove(target: &dyn Target) -> Result<(), TargetError> {
     let schema = schema();
     refuse_foreign(target, std::slice::from_ref(&schema), &target.present(&schema)?)?;
-    // The table that says whose they are goes last: it is the last one of the schema.
+    // The table that marks their owner goes last: it is the last one of the schema.
     TableId::ALL.into_iter().try_for_each(|table| target.remove(&schema, table.number()))
 }
 

@@ -153,7 +153,7 @@ mod tests {
         assert!((0.71..0.73).contains(&top_10), "{top_10}");
         let top_1 = hottest(|| constants.item(&mut random, 100_000), 100_000, 3_000_000, 100);
         assert!((0.30..0.31 + 0.005).contains(&top_1), "{top_1}");
-        // A constant that is drawn anew each time makes the draws nearly uniform.
+        // A constant that is drawn again each time makes the draws nearly uniform.
         let mut other = Random::new(2);
         let anew = hottest(
             || Constants::for_run(&mut other, 100).item(&mut random, 100_000),

@@ -1,4 +1,4 @@
-//! What terminals ask for (clauses 2.4.1 to 2.8.1): drawn before a transaction begins, and the same
+//! The input of terminals (clauses 2.4.1 to 2.8.1): drawn before a transaction begins, and the same
 //! when it is begun again; which transaction comes next, and how long people take over it.
 
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub enum Customer {
     Name(i64),
 }
 
-/// A transaction that a terminal asks for.
+/// A transaction that a terminal requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A customer orders.
@@ -57,7 +57,7 @@ pub enum Input {
         /// How much, in cents.
         amount: i64,
     },
-    /// A customer asks for the last order.
+    /// A customer queries their last order.
     OrderStatus {
         /// Warehouse and district.
         place: (i64, i64),
@@ -92,7 +92,7 @@ impl Input {
         }
     }
 
-    /// Whether it is one of those that are to be rolled back.
+    /// Whether it is to be rolled back.
     pub fn is_rolled_back(&self) -> bool {
         matches!(self, Self::NewOrder { lines, .. }
             if lines.last().is_some_and(|line| line.item == UNUSED_ITEM))
@@ -144,7 +144,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// What a terminal asks for when it is to do a transaction of this kind.
+    /// The input of a terminal for a transaction of this kind.
     pub fn draw(&self, random: &mut Random, kind: OpKind, home: Home) -> Input {
         let place = (home.warehouse, between(random, 1, DISTRICTS));
         match kind {
@@ -204,7 +204,7 @@ impl Inputs {
 // Which transaction comes next, and how long people take over it (clauses 5.2.3 and 5.2.5).
 //
 // Invariant: a terminal's number and the number of its transaction decide everything, so that equal
-// seeds ask for equal work on any thread.
+// seeds make equal work on any thread.
 
 /// The five kinds, in the order of weights.
 pub const KINDS: [OpKind; 5] =

@@ -1,4 +1,4 @@
-//! The nine tables of TPC-C, and one that says what was loaded; the operations of the five
+//! The nine tables of TPC-C, and one that records what was loaded; the operations of the five
 //! transactions on them.
 //!
 //! Columns are in the order of the specification (clause 1.3). Numbers that a fast target would

@@ -40,7 +40,7 @@ pub struct TerminalOptions {
     pub sharing: Option<u32>,
 }
 
-/// In what a run with these options differs from the specification; docs/tpcc.md says why.
+/// How a run with these options differs from the specification; docs/tpcc.md gives the reasons.
 pub fn deviations(options: &TerminalOptions) -> Vec<&'static str> {
     let mut all = vec![
         "results are TPC-C-like: they are not audited, and the full disclosure is this document",

@@ -11,7 +11,7 @@ use crate::tpcc::draw::is_original;
 use crate::tpcc::input::{Customer, Input, LINES_MAX, OrderItem, UNUSED_ITEM};
 use crate::tpcc::schema::{DISTRICTS, Ops};
 
-/// Orders back that a stock level looks at.
+/// Orders back that a stock level reads.
 const RECENT_ORDERS: i64 = 20;
 
 /// What a transaction returns to its terminal, as far as it is used.
@@ -58,7 +58,7 @@ impl Runner {
     /// Runs a transaction at this moment, in seconds since 1970, up to its end.
     ///
     /// # Errors
-    /// What the target said; rows that should be there and are not.
+    /// The target's error; rows that should be there and are not.
     pub fn run(
         &mut self,
         session: &mut dyn Session,
@@ -236,7 +236,7 @@ impl Runner {
         Ok(Output { balance, ..Output::default() })
     }
 
-    /// The number of a customer; of those of a name the one in the middle by first name.
+    /// The number of a customer; by name, the one in the middle by first name.
     fn customer(
         &mut self,
         session: &mut dyn Session,

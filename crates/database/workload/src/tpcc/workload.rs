@@ -17,7 +17,7 @@ use crate::workload::{
     WorkloadError, WorkloadKind, WorkloadOption, WorkloadSettings,
 };
 
-/// Warehouses where nothing is said.
+/// Warehouses by default.
 const WAREHOUSES: i64 = 4;
 /// About how large one is.
 const WAREHOUSE_BYTES: u64 = 100 << 20;
@@ -129,7 +129,7 @@ pub static WORKLOAD: WorkloadKind = WorkloadKind {
 /// TPC-C with its settings.
 #[derive(Clone, Debug)]
 struct Tpcc {
-    /// Those that are loaded, where nothing is said.
+    /// Those that are loaded, where none are set.
     warehouses: Option<i64>,
     mix: Mix,
     /// As it was written.
@@ -281,7 +281,7 @@ impl Workload for Tpcc {
             deviations: all,
             note: Some(note),
             homes: self.waits().then(|| u32::try_from(loaded * 10).unwrap_or(u32::MAX)),
-            // Clause 2.7.4.2 asks for their number.
+            // Clause 2.7.4.2 requires their number.
             found_out: Some(Box::new(move || {
                 let skipped = skipped.load(Ordering::Relaxed);
                 (skipped > 0).then(|| {

@@ -144,7 +144,7 @@ fn a_transaction_that_another_node_ended_goes_on_with_nothing() {
         found.map(|_| (!out.is_empty()).then(|| out.get(0, 0).int()))
     };
     run(0, 1).unwrap();
-    // The other node wins; only then the next operation is asked for, for the first time.
+    // The other node wins; only then the next operation runs, for the first time.
     order(&other, "UPDATE counter SET value = 100 WHERE id = 1").unwrap();
     std::thread::sleep(Duration::from_secs(1));
     let next = run(1, 2);
@@ -155,8 +155,8 @@ fn a_transaction_that_another_node_ended_goes_on_with_nothing() {
     cluster.remove(&mut session).unwrap();
 }
 
-/// Counts two rows up in each of many transactions, with statements between that were never asked
-/// for before, while another node changes the first row: both count the same.
+/// Counts two rows up in each of many transactions, with statements between that never ran before,
+/// while another node changes the first row: both count the same.
 fn committed_whole(one: &ServerTarget, other: &ServerTarget) {
     order(one, "CREATE TABLE whole (id INT PRIMARY KEY, value INT, other INT)").unwrap();
     order(one, "INSERT INTO whole VALUES (1, 0, 0), (2, 0, 0)").unwrap();

@@ -119,7 +119,7 @@ fn a_server_that_stands_still_is_seen_in_response_times_and_not_in_service_times
     assert!(response.p99 > 700_000.0, "{response:?}");
     assert!(of.latency_us.p99 < response.p99 / 2.0, "{:?}, {response:?}", of.latency_us);
     assert!(of.latency_us.max > 900_000.0, "{:?}", of.latency_us);
-    // What was asked for arrives, whatever the server does.
+    // Requested transactions arrive, whatever the server does.
     let arrived = stream.transactions.as_ref().unwrap().arrivals;
     assert!((1_500..2_500).contains(&arrived), "{arrived} of about 2,000");
 }

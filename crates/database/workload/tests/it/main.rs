@@ -60,7 +60,7 @@ fn one_warehouse(target: &dyn Target, threads: usize) -> Dataset {
     dataset
 }
 
-/// What the conditions say of a used warehouse whose server was killed; of each district,
+/// The violated conditions of a used warehouse whose server was killed; of each district,
 /// acknowledged <= made <= begun.
 fn violations(target: &dyn Target, terminals: &Terminals<'_>) -> Vec<String> {
     for district in 1..=10 {

@@ -3,7 +3,7 @@
 //! Invariant: a server is started only on a data directory that the same session made or that the
 //! user named, and that no server has open; only the process that was noted, or before that one
 //! with all arguments of the change, is ended. One that has nothing to keep is killed; any other
-//! one is asked to end. The data directory itself is another change's.
+//! one is requested to end. The data directory itself is another change's.
 //!
 //! The kernel kills the server when this process ends, whatever thread started it: threads may come
 //! and go. It does not do so for a program that changes its user by itself or has file
@@ -24,7 +24,8 @@ use crate::undone::Undone;
 /// Waits of [`Platform::pause`] for a server to greet: about five minutes, because recovery and the
 /// making of redo files take their time.
 const START_TRIES: u32 = 6000;
-/// The same for one that was asked to end and may have many pages to write: about half a minute.
+/// The same for one that shuts down in the regular way and may have many pages to write: about half
+/// a minute.
 const END_TRIES: u32 = 600;
 /// Bytes of a socket's path that the kernel takes.
 const SOCKET_BYTES_MAX: usize = 107;

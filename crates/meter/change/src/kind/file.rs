@@ -3,9 +3,10 @@
 //!
 //! Invariants: only the file or directory that was made is removed: the inode that was noted, or,
 //! after a crash before that, one born after the intent at a place where there was none: a private
-//! file not larger than asked for, an empty directory. Nothing that is mounted below a directory is
+//! file not larger than requested, an empty directory. Nothing that is mounted below a directory is
 //! touched. Only loop devices over the very file of the intent are detached, and there was none
-//! over it before; whether direct I/O was taken is the kernel's word, not the request's.
+//! over it before; whether direct I/O was taken is read from the kernel, not assumed from the
+//! request.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -220,7 +221,7 @@ pub(crate) struct NoLoop {
 pub struct LoopEffect {
     /// Its node at this moment, as `/dev/loop3`.
     pub device: PathBuf,
-    /// Whether it does direct I/O on the file, as the kernel says.
+    /// Whether it does direct I/O on the file, as the kernel reports it.
     pub direct: bool,
     /// Its logical block, in bytes.
     pub block_bytes: u32,

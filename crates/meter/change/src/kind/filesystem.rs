@@ -394,7 +394,8 @@ impl Kind for Remount {
             options
         };
         let before = sorted(all.clone());
-        // What mounted it is undone after this and knows whose mount it is; gone is gone.
+        // The change that mounted it is undone after this and has the owner of the mount; nothing
+        // is left to do if it is gone.
         let Some(mount) = topmost(platform, at)? else { return Ok(Undone::as_before()) };
         if sorted(mount.all_options()) == before {
             return Ok(Undone::as_before());

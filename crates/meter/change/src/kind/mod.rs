@@ -1,5 +1,5 @@
-//! The kinds of changes: what each needs to know before, does, does to be undone, and says of
-//! itself.
+//! The kinds of changes: what each needs to know before, does, does to be undone, and its
+//! description.
 //!
 //! A kind is whole in one file: its fields, what was there before, what came of it, and its
 //! [`Kind`]. The table below lists all of them; a new one is a file and a line of it. A change
@@ -83,7 +83,7 @@ pub(crate) trait Kind: Member<Change> {
         &[]
     }
 
-    /// What was asked for and what the kernel or server took, where it is one value.
+    /// The requested value and the one that the kernel or server took, where it is one value.
     fn asked_and_took(_: &Self::Effect) -> Option<(&str, &str)> {
         None
     }
@@ -315,7 +315,7 @@ pub(crate) fn undo(
     each!(&entry.change, one => Kind::undo(&Entry::of(one, entry, next)?, platform))
 }
 
-/// What was asked for and what the kernel or server took, where it is one value.
+/// The requested value and the one that the kernel or server took, where it is one value.
 pub(crate) fn asked_and_took<'a>(
     change: &Change,
     effect: &'a Effect,

@@ -42,7 +42,7 @@ pub(crate) struct QueuePrior {
 /// A queue attribute was set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueEffect {
-    /// What was asked for.
+    /// The requested value.
     pub asked: String,
     /// What the kernel took.
     pub took: String,
@@ -101,7 +101,7 @@ impl Kind for Queue {
             return Err(refused(platform, &found, attribute, value, error));
         }
         if attribute != QueueAttribute::Scheduler {
-            // Some attributes make the kernel compute the read-ahead anew; that was not asked for.
+            // Some attributes make the kernel recompute the read-ahead; that was not requested.
             for (&other, was) in before.iter().filter(|(other, _)| **other != attribute) {
                 if read(platform, &found, other).is_ok_and(|now| now != *was) {
                     let _as_good_as_it_goes = put(platform, &found, other, was);

@@ -88,7 +88,7 @@ impl Kind for FuseServer {
 
     fn prior(&self, site: &Site<'_>) -> Result<NoServer, ChangeError> {
         let platform = site.platform;
-        // A dead mount must not be looked at, so this comes first.
+        // A dead mount must not be accessed, so this comes first.
         let missing = filesystem::place(platform, &self.at)?;
         let fuse = Path::new(FUSE);
         if platform.look(fuse).map_err(|source| system("look at", fuse, source))?.is_none() {
@@ -206,12 +206,12 @@ pub(super) fn processes(
     Ok(found)
 }
 
-/// Ends a process: asks, waits, forces, waits.
+/// Ends a process: SIGTERM, a wait, SIGKILL, a wait.
 pub(crate) fn end(platform: &dyn Platform, process: &Owner) -> Result<(), ChangeError> {
     end_patiently(platform, process, platform::TRIES)
 }
 
-/// The same with as many waits of [`Platform::pause`] for one that was asked.
+/// The same with as many waits of [`Platform::pause`] after SIGTERM.
 pub(super) fn end_patiently(
     platform: &dyn Platform,
     process: &Owner,
@@ -263,7 +263,7 @@ pub(crate) fn end_holders(
     entries: &[JournalEntry],
 ) -> Result<(), ChangeError> {
     for entry in entries.iter().filter_map(holder) {
-        // Asked, it would unmount itself and leave a loop device over a file out of sight.
+        // On SIGTERM it would unmount itself and leave a loop device over a file out of sight.
         force_all(platform, &entry)?;
     }
     Ok(())

@@ -43,7 +43,7 @@ pub(crate) struct SettingsPrior {
 /// Settings of a server were set or adjusted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsEffect {
-    /// What was asked for.
+    /// The requested settings.
     pub asked: Vec<ServerSetting>,
     /// What the server made of it: every setting of the group, and those that they move.
     pub took: ServerValues,
@@ -61,7 +61,7 @@ impl Kind for ServerSettings {
     type Prior = SettingsPrior;
     type Effect = SettingsEffect;
     const MAY_GO_UNNOTED: bool = true;
-    /// A server may run on another machine, and says itself whether it was restarted.
+    /// A server may run on another machine, and reports itself whether it was restarted.
     const OUTLIVES_BOOT: bool = true;
 
     fn describe(&self) -> String {
@@ -202,7 +202,7 @@ fn not_restored(what: String, why: String) -> ChangeError {
     system_on("restore", what, io::Error::other(said))
 }
 
-/// Whether an address says a password.
+/// Whether an address holds a password.
 fn holds_secret(address: &str) -> bool {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));

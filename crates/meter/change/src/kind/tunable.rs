@@ -2,7 +2,7 @@
 //! processor.
 //!
 //! Invariant: a ratio and its form in bytes are one setting: the kernel turns one to 0 when the
-//! other is set, so both are compared, and the one that was in force is set back.
+//! other is set, so both are compared, and the form that was in force is restored.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(crate) struct VmPrior {
 /// A write-back setting was set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmEffect {
-    /// What was asked for.
+    /// The requested value.
     pub asked: String,
     /// What the kernel took.
     pub took: String,
@@ -214,7 +214,7 @@ pub(crate) struct GovernorPrior {
 /// A governor was set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GovernorEffect {
-    /// What was asked for.
+    /// The requested value.
     pub asked: String,
     /// What the kernel took.
     pub took: String,

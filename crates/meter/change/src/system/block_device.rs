@@ -1,8 +1,8 @@
 //! Block devices: loop devices attached, found by the file below them and detached; and what a
 //! device is used for and what it holds, before anything is written to it.
 //!
-//! Invariants: before a device is detached it is open and has been asked what it is over, so its
-//! number cannot have changed hands. Looking at what a device holds only reads. Known signatures
+//! Invariants: before a device is detached it is open and its backing file has been queried, so its
+//! number cannot have changed hands. Inspecting what a device holds only reads. Known signatures
 //! are a table; whatever is not known but not zero either counts as something too.
 #![allow(unsafe_code)]
 
@@ -163,9 +163,9 @@ pub(super) fn over(file: &FileToken) -> io::Result<Vec<LoopDevice>> {
         if Path::new(path) != file.path && Path::new(&backing) != file.path {
             continue;
         }
-        // The device may be over a file whose server is gone or hangs: then asking, and even
-        // closing it again, waits. The path alone says enough, because only the server of this
-        // change has files there.
+        // The device may be over a file whose server is gone or hangs: then a query, and even
+        // closing it again, waits. The path alone is enough, because only the server of this change
+        // has files there.
         if is_served(&file.path) {
             found.push(describe(name, file.clone()));
             continue;
@@ -231,7 +231,7 @@ pub(super) fn detach(device: &LoopDevice) -> io::Result<()> {
     }
 }
 
-/// How much is looked at, in bytes.
+/// How much is read, in bytes.
 const HEAD_BYTES: u64 = 1 << 20;
 
 /// Name, offset in bytes, and the bytes there.
@@ -269,7 +269,7 @@ pub(super) fn state(device: &Path) -> io::Result<DeviceState> {
     Ok(contents(&head))
 }
 
-/// The rules for files and devices that others own, asked without writing.
+/// The rules for files and devices that others own, checked without writing.
 pub(super) fn in_use(device: &Path) -> io::Result<Option<DeviceState>> {
     let plan = FileSetPlan {
         total_bytes: None,
@@ -280,7 +280,7 @@ pub(super) fn in_use(device: &Path) -> io::Result<Option<DeviceState>> {
         Err(FileSetError::Held { by, .. }) if by.starts_with("held") => {
             Ok(Some(DeviceState::Held(by)))
         }
-        // btrfs mounts under a number of its own; the kernel only says that the device is taken.
+        // btrfs mounts under a number of its own; the kernel only reports that the device is taken.
         Err(FileSetError::Held { by, .. }) if by.starts_with("the kernel") => {
             let mount =
                 iostrata_io::mounts()?.into_iter().find(|mount| Path::new(&mount.source) == device);

@@ -77,7 +77,7 @@ impl System {
         self
     }
 
-    /// Tells how far the filling of a file has come.
+    /// Reports the progress of the filling of a file.
     #[must_use]
     pub fn telling(mut self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.tell = Some(Arc::new(tell));
@@ -208,7 +208,7 @@ impl Platform for System {
 
     fn in_use(&self, device: &Path) -> io::Result<Option<DeviceState>> {
         let device = device.to_owned();
-        // A device that does not answer is at least not mounted, which is asked first.
+        // A device that does not answer is at least not mounted, which is checked first.
         server::within(move || block_device::in_use(&device)).unwrap_or(Ok(None))
     }
 
@@ -311,7 +311,7 @@ fn plain(errno: Errno) -> Refusal {
     Refusal { said: source.to_string(), source }
 }
 
-/// With what the file system said, where it said something.
+/// With the file system's message, where it has one.
 fn refusal(context: BorrowedFd<'_>, errno: Errno) -> Refusal {
     let mut said = Vec::new();
     let mut message = [0; MESSAGE_BYTES];
@@ -480,7 +480,7 @@ fn remove_tree(dir: &Path) -> io::Result<()> {
 /// Ranges that overlap count once.
 ///
 /// # Errors
-/// As the kernel says.
+/// The kernel's error.
 pub fn touched_unwritten_bytes(backing: &Path, ranges: &[(u64, u64)]) -> io::Result<u64> {
     let mut total = 0;
     for (start, end) in joined(ranges) {

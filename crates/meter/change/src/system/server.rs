@@ -1,9 +1,9 @@
-//! Programs: servers that are started, tied to this process or not, found again, asked with
-//! patience and ended; and others that die with this process.
+//! Programs: servers that are started, tied to this process or not, found again, queried within a
+//! bounded time and ended; and others that die with this process.
 //!
-//! Invariants: a server holds nothing of its starter's but the journal, where that was asked for; a
-//! process is signalled through a descriptor of it, after its start was looked at, so its number
-//! cannot have changed hands; a server that may hang is asked on a thread of its own. When this
+//! Invariants: a server holds nothing of its starter's but the journal, where that was requested; a
+//! process is signalled through a descriptor of it, after its start time was checked, so its number
+//! cannot have changed hands; a server that may hang is queried on a thread of its own. When this
 //! process is killed, the kernel kills a program that dies with it; one that was started just after
 //! is not begun.
 #![allow(unsafe_code)]
@@ -92,8 +92,8 @@ impl StartedServers {
         Ok(process)
     }
 
-    /// Reaps a server that ended; what it said, or how it ended when it said nothing. Of one that
-    /// ran out of the memory of its group only that: it had no time to say anything.
+    /// Reaps a server that ended; returns its output, or how it ended when it printed nothing. Of
+    /// one that ran out of the memory of its group only that: it had no time to print anything.
     pub(super) fn said(&self, process: &Owner) -> Option<String> {
         let mut started = self.lock();
         let one = started.iter_mut().find(|one| one.process == *process)?;
@@ -112,7 +112,7 @@ impl StartedServers {
     }
 }
 
-/// How many processes the kernel has killed in these groups for want of memory. Each version of
+/// How many processes the kernel has killed in these groups for lack of memory. Each version of
 /// control groups has a file of its own for it.
 fn oom_kills(groups: &[PathBuf]) -> u64 {
     let files = groups.iter().flat_map(|dir| OOM_FILES.map(|name| dir.join(name)));
@@ -225,10 +225,10 @@ pub(super) fn greeting(socket: &Path) -> Greeting {
     }
 }
 
-/// Asks for a file that a server may show.
+/// Queries a file that a server may show.
 pub(super) fn ask(file: &Path) -> Answer {
     static ASKED: AtomicU64 = AtomicU64::new(0);
-    // A name that was never asked for is in no cache: the server has to answer.
+    // A name that was never looked up is in no cache: the server has to answer.
     let number = ASKED.fetch_add(1, Ordering::Relaxed);
     let never = file.with_file_name(format!(".never-{}-{number}", std::process::id()));
     let file = file.to_owned();
@@ -241,7 +241,7 @@ pub(super) fn ask(file: &Path) -> Answer {
     }
 }
 
-/// Whether an error says that the server of a file is gone.
+/// Whether an error means that the server of a file is gone.
 pub(super) fn is_dead(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED))
 }
@@ -276,7 +276,7 @@ fn named(pid: u32) -> String {
     format!("{} (process {pid})", name.trim())
 }
 
-/// As much of what a failed program said as helps, in characters.
+/// The part of a failed program's output that helps, in characters.
 const SAID_CHARS: usize = 400;
 
 /// A program that is run to its end and dies with this process.
@@ -293,7 +293,7 @@ pub struct BoundCommand {
 }
 
 impl BoundCommand {
-    /// Runs it; gives what it said, both streams one after the other.
+    /// Runs it; returns its output, both streams one after the other.
     ///
     /// # Errors
     /// When it is missing, cannot be started or fails.
@@ -373,7 +373,7 @@ fn begin_starter() -> io::Result<mpsc::Sender<Order>> {
     Ok(orders)
 }
 
-/// As much of what a program said as helps, in one line; of one that marks its errors only these.
+/// The part of a program's output that helps, in one line; only the errors where it marks them.
 pub(super) fn short(said: &str) -> String {
     let errors: Vec<&str> = said.lines().filter(|line| line.contains("ERROR")).collect();
     let said = if errors.is_empty() { said.to_owned() } else { errors.join(" ") };

@@ -76,7 +76,7 @@ fn what_was_before_another_kind_of_change_is_damage() {
     assert!(damaged > 300, "{damaged}");
 }
 
-/// Each change in words, with its present value, and the numbers of those that stand on it.
+/// Each change in words, with its present value, and the numbers of the changes that stand on it.
 #[test]
 fn the_words_of_every_kind_and_what_stands_on_what_stay_as_they_are() {
     let (_dir, state, _) = begin(GroupVersion::V2);

@@ -169,7 +169,7 @@ fn moments(version: GroupVersion) -> Vec<Moment> {
     session.platform().moments.take()
 }
 
-/// Changes of every kind, adjusted and entered anew, all of them in place at the end.
+/// Changes of every kind, adjusted and entered again, all of them in place at the end.
 fn make_every_kind(session: &mut Session<FakePlatform>) {
     for change in every_kind() {
         let is_entering = matches!(change, Change::EnterGroup(_));
@@ -370,7 +370,7 @@ fn what_the_kernel_took_is_shown() {
     assert!(session.describe(&change).ends_with("to 100000 (now 128)"));
     let applied = session.apply(change).unwrap();
     assert_eq!(applied.asked_and_took(), Some(("100000", "2048")));
-    // Setting this one resets the read-ahead, which was not asked for.
+    // Setting this one resets the read-ahead, which was not requested.
     session.apply(queue(QueueAttribute::ReadAheadKb, "64")).unwrap();
     session.apply(queue(QueueAttribute::Iostats, "0")).unwrap();
     assert_eq!(session.platform().cell("/sys/block/loop0/queue/read_ahead_kb"), "64");

@@ -343,7 +343,7 @@ fn only_a_server_with_data_to_keep_is_asked_to_end() {
 
 #[test]
 fn a_killed_server_has_the_time_that_a_sync_of_a_slow_disk_takes() {
-    // Looks at a killed server that takes half a minute, and at one that is there for good.
+    // Checks a killed server that takes half a minute, and one that stays for good.
     for (looks, is_settled) in [(600, true), (u32::MAX, false)] {
         let (_dir, state, first) = begin(FIRST_VERSION);
         let platform = FakePlatform::on(first.clone(), &state, FIRST_VERSION);

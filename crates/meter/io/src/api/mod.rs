@@ -27,7 +27,7 @@ pub enum WriteThrough {
     Sync,
 }
 
-/// What a worker asks of its API.
+/// A worker's options for its API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApiConfig {
     /// Requests in flight at most.
@@ -36,11 +36,11 @@ pub struct ApiConfig {
     pub sync_kind: SyncKind,
     /// Flags on every write.
     pub write_through: WriteThrough,
-    /// Ask for registered files and buffers (io_uring).
+    /// Request registered files and buffers (io_uring).
     pub registered: bool,
-    /// Ask for polled completions (io_uring, direct I/O on a device with poll queues).
+    /// Request polled completions (io_uring, direct I/O on a device with poll queues).
     pub polled: bool,
-    /// What requests ask of files in place of moving bytes (sync).
+    /// The call that requests make on files in place of moving bytes (sync).
     pub call: Option<FileCall>,
 }
 
@@ -65,10 +65,10 @@ pub fn submission_batch(depth: u32) -> u32 {
     (depth / 16).max(1)
 }
 
-/// Something that was asked for and not granted.
+/// Something that was requested and not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What was asked for.
+    /// What was requested.
     pub what: &'static str,
     /// What the kernel answered, and what would help.
     pub why: String,

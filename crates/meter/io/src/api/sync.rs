@@ -41,7 +41,7 @@ impl SingleRequest {
     }
 }
 
-/// How a request ended, as the kernel's asynchronous APIs say it.
+/// How a request ended, as the kernel's asynchronous APIs report it.
 #[inline]
 pub(super) fn done(op: &Op, result: Result<usize, Errno>) -> Completion {
     let result = result.map_or_else(|errno| -errno.raw_os_error(), |moved| moved as i32);

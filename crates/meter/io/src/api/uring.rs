@@ -135,7 +135,7 @@ impl UringApi {
     #[inline]
     fn entry(&self, op: &Op) -> squeue::Entry {
         let file = self.files.descriptor(op.file);
-        // The builders differ by type only in the flag that says which kind of number this is.
+        // The builders differ by type only in the flag for the kind of this number.
         let (file, flags) = if self.granted.registered_files {
             (types::Fd(op.file as i32), squeue::Flags::FIXED_FILE)
         } else {

@@ -171,7 +171,7 @@ impl WritePieces {
         self.put_part(0..self.bytes, to);
     }
 
-    /// Puts into a file those sectors of so many bytes for which `arrives` says so.
+    /// Puts into a file those sectors of so many bytes for which `arrives` returns true.
     pub(super) fn put_sectors(
         &self,
         sector: u64,

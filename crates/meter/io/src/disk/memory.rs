@@ -1,7 +1,7 @@
 //! A disk in memory, for tests: exact, and as faulty as a test wants it, with its faults.
 //!
 //! Invariant: clones are the same disk. Every call takes effect at once and in order; there is no
-//! crash here (the trace disk makes those). A fault changes nothing but what it says.
+//! crash here (the trace disk makes those). A fault changes nothing but what it names.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -94,12 +94,12 @@ impl MemDisk {
         copy
     }
 
-    /// What every file of this disk is said to be.
+    /// The facts that every file of this disk reports.
     pub(super) fn facts_of_all(&self) -> Facts {
         self.lock().facts
     }
 
-    /// Asks `hook` before every call what is to become of it. It must not use this disk.
+    /// Calls `hook` before every call to decide its fate. It must not use this disk.
     pub fn before_each(&self, hook: impl FnMut(&Call) -> Fault + Send + 'static) {
         self.lock().hook = Some(Box::new(hook));
     }
@@ -371,7 +371,7 @@ impl Disk for MemDisk {
 
 // What a test may do to the calls on a memory disk.
 //
-// Invariant: a fault changes nothing but what it says.
+// Invariant: a fault changes nothing but what it names.
 
 /// What a call is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

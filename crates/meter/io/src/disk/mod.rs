@@ -3,8 +3,8 @@
 //!
 //! Invariant: a read or write is done whole or is an error; what a finished `sync` covered, and a
 //! write-through write, survives a crash; a created, renamed or removed name survives only after
-//! `sync_dir`. Three forms obey it: real, memory, and for tests trace (feature `testing`).
-//! It caches nothing and knows no page, log or checksum.
+//! `sync_dir`. Three forms obey it: real, memory, and for tests trace (feature `testing`). It
+//! caches nothing and has no notion of pages, logs or checksums.
 
 pub mod aligned;
 mod blocks;
@@ -62,7 +62,7 @@ pub enum Durability {
     WriteThrough,
 }
 
-/// What a disk says about a file.
+/// What a disk reports about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Offsets and lengths must be multiples of this, in bytes.
@@ -93,7 +93,7 @@ pub trait Disk: Send + Sync {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`DiskError::NotFound`], [`DiskError::Exists`] or what the system says.
+    /// [`DiskError::NotFound`], [`DiskError::Exists`] or the system's error.
     fn open(&self, name: &FileName, mode: FileMode) -> Result<FileId, DiskError>;
 
     /// Closes a file; its number is not valid any more. Nothing is synced.
@@ -102,7 +102,7 @@ pub trait Disk: Send + Sync {
     /// What is known about a file.
     fn facts(&self, file: FileId) -> Facts;
 
-    /// Bytes that files can still take, where the system says so.
+    /// Bytes that files can still take, where the system reports them.
     fn free_bytes(&self) -> Option<u64> {
         None
     }
@@ -110,19 +110,19 @@ pub trait Disk: Send + Sync {
     /// Its length in bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn len(&self, file: FileId) -> Result<u64, DiskError>;
 
     /// Reads exactly `into.len()` bytes.
     ///
     /// # Errors
-    /// [`DiskError::PastEnd`] when the file is shorter, or what the system says.
+    /// [`DiskError::PastEnd`] when the file is shorter, or the system's error.
     fn read(&self, file: FileId, at: u64, into: &mut Aligned) -> Result<(), DiskError>;
 
     /// Writes all of `from`; the file grows as needed.
     ///
     /// # Errors
-    /// What the system says. Some of the bytes may then be written.
+    /// The system's error. Some of the bytes may then be written.
     fn write(&self, file: FileId, at: u64, from: &Aligned, d: Durability) -> Result<(), DiskError>;
 
     /// Writes all of `parts`, one behind the other from `at` on, as [`Disk::write`] writes one
@@ -144,8 +144,8 @@ pub trait Disk: Send + Sync {
     /// Makes every write that finished before durable.
     ///
     /// # Errors
-    /// What the system says. After that nothing is known about earlier writes, and a later success
-    /// says nothing about them either.
+    /// The system's error. After that nothing is known about earlier writes, and a later success
+    /// proves nothing about them either.
     fn sync(&self, file: FileId, kind: SyncKind) -> Result<(), DiskError>;
 
     /// A way to keep many reads and writes in flight from one thread.
@@ -154,31 +154,31 @@ pub trait Disk: Send + Sync {
     /// Cuts a file or extends it with zero bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn set_len(&self, file: FileId, len: u64) -> Result<(), DiskError>;
 
     /// Renames a file; one that has the new name is replaced.
     ///
     /// # Errors
-    /// [`DiskError::NotFound`] or what the system says.
+    /// [`DiskError::NotFound`] or the system's error.
     fn rename(&self, from: &FileName, to: &FileName) -> Result<(), DiskError>;
 
     /// Removes a name. The file lives as long as it is open.
     ///
     /// # Errors
-    /// [`DiskError::NotFound`] or what the system says.
+    /// [`DiskError::NotFound`] or the system's error.
     fn remove(&self, name: &FileName) -> Result<(), DiskError>;
 
     /// Every name, sorted.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn list(&self) -> Result<Vec<FileName>, DiskError>;
 
     /// Makes created, renamed and removed names durable.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn sync_dir(&self) -> Result<(), DiskError>;
 }
 
@@ -244,9 +244,9 @@ pub enum DiskError {
     PastEnd {
         /// The file.
         name: String,
-        /// First byte asked for.
+        /// First byte requested.
         at: u64,
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: u64,
         /// The file's length, in bytes.
         file_bytes: u64,
@@ -273,7 +273,7 @@ pub enum DiskError {
         /// The process that holds it, where it left its number.
         holder: Option<u32>,
     },
-    /// The system, or a fault that a test asked for.
+    /// The system, or a fault that a test injected.
     #[error("cannot {doing} {name}: {}", io::Error::from_raw_os_error(*.errno))]
     System {
         /// What was tried.

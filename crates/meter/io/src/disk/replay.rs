@@ -4,8 +4,8 @@
 //! a change of length that no finished sync covers, or still in flight) is kept, dropped or, if it
 //! is a write, torn. Name changes that no `sync_dir` covers survive up to some point in their
 //! order, as journalling file systems keep them. A write that failed, or that a failed sync should
-//! have covered, is never durable again. The page cache has all of it until then.
-//! It knows nothing of threads: the history is one sequence.
+//! have covered, is never durable again. The page cache has all of it until then. It has no
+//! threads: the history is one sequence.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -220,7 +220,7 @@ impl Content {
         self.fold();
     }
 
-    /// The numbers of those in a state, rising.
+    /// The numbers of the updates in a state, rising.
     fn in_state(&self, state: UpdateState) -> Vec<u32> {
         let wanted = self.updates.iter().filter(|update| update.state == state);
         wanted.map(|update| update.number).collect()

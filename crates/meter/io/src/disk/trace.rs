@@ -1,4 +1,4 @@
-//! A disk that remembers everything, so that a crash at any moment can be looked at afterwards.
+//! A disk that remembers everything, so that a crash at any moment can be inspected afterwards.
 //!
 //! Invariant: one sequence number orders the beginnings and ends of writes and syncs, name changes
 //! and acknowledgements of all threads. A write begins before it can be seen and ends after; so
@@ -16,7 +16,7 @@ use crate::disk::{
     FileName, MemDisk,
 };
 
-/// Events between two states that are kept, so that points can be looked at in any order.
+/// Events between two states that are kept, so that points can be inspected in any order.
 const EVENTS_PER_STATE: usize = 256;
 
 #[derive(Debug)]
@@ -27,8 +27,8 @@ struct Recorder {
     next: u32,
     /// Advanced by `image`, so that a sweep over all points plays each event once.
     replay: Replay,
-    /// The states before the first event, and after every `EVENTS_PER_STATE` as far as an image
-    /// was asked for.
+    /// The states before the first event, and after every `EVENTS_PER_STATE` as far as an image was
+    /// requested.
     states: Vec<Replay>,
 }
 
@@ -89,7 +89,8 @@ impl TraceDisk {
     /// The disk as the next process finds it when this one ended at point `at` and the machine went
     /// on: reads see what was written, what was not durable still is not, and what happens from now
     /// on is recorded behind it. With seed 0 nothing of a write in flight got into the page cache,
-    /// with seed 1 all of it, with every other chance decides. Acknowledgements begin anew.
+    /// with seed 1 all of it, with every other chance decides. Acknowledgements start again from
+    /// none.
     ///
     /// # Panics
     /// When `at` is not below [`points`](Self::points).
@@ -122,7 +123,7 @@ impl TraceDisk {
         recorder.events.push(Event::Acknowledged);
     }
 
-    /// Number of moments at which a crash can be looked at: before the first event, after each.
+    /// Number of moments at which a crash can be inspected: before the first event, after each.
     pub fn points(&self) -> usize {
         self.lock().events.len() + 1
     }
@@ -143,7 +144,7 @@ impl TraceDisk {
 
     /// The disk as a crash at point `at` may leave it. Seed 0 drops everything that was not
     /// durable, seed 1 keeps everything, every other seed decides by chance. It shares with this
-    /// disk what neither changes. Cheapest when points are asked for in rising order.
+    /// disk what neither changes. Cheapest when points are requested in rising order.
     ///
     /// # Panics
     /// When `at` is not below [`points`](Self::points).

@@ -3,9 +3,9 @@
 //!
 //! Invariant: a path is on the list from before the file is visible until it is removed or complete
 //! and kept; a file that took its place meanwhile (another inode) is left alone. Where a
-//! [`FileRecord`] is kept, it knows a path before the file is made, and the file carries a mark.
-//! A file of a dead process is removed only if that mark, or being empty, shows whose it is.
-//! It is not for use inside a signal handler: it takes a lock. A thread that waits for signals may.
+//! [`FileRecord`] is kept, it has a path before the file is made, and the file carries a mark. A
+//! file of a dead process is removed only if that mark, or being empty, shows whose it is. It is
+//! not for use inside a signal handler: it takes a lock. A thread that waits for signals may.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -229,7 +229,7 @@ fn temporary(meta: &fs::Metadata, owner: &str) -> String {
     format!("iostrata-temporary 1 {} {} {owner}", meta.ino(), born_us(meta).unwrap_or(0))
 }
 
-/// When a file was made, where the file system says.
+/// When a file was made, where the file system reports it.
 fn born_us(meta: &fs::Metadata) -> Option<u64> {
     let born = meta.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some(born.as_micros() as u64)

@@ -32,7 +32,7 @@ pub struct FileSet {
 impl FileSet {
     /// Makes, fills or finds the files of a plan.
     ///
-    /// `stop` is looked at after every block that is filled; `progress` is called about as often.
+    /// `stop` is checked after every block that is filled; `progress` is called about as often.
     ///
     /// # Errors
     /// [`FileSetError`] names the path, what was found and the fix. Everything made until then is
@@ -112,7 +112,7 @@ impl FileSet {
     /// As [`OpenFiles::open`].
     ///
     /// # Panics
-    /// When `mode` asks to write files that may only be read: `prepare` was asked for less.
+    /// When `mode` writes to files that may only be read: `prepare` was called for less.
     pub fn open(&self, mode: OpenMode) -> Result<OpenFiles, OpenError> {
         assert!(self.writable || !mode.write, "these files may only be read");
         OpenFiles::open(&self.specs, mode)

@@ -1,10 +1,10 @@
 //! Which files a workload wants, and where; whether there is room for them, and why they could not
 //! be prepared.
 //!
-//! Invariant: a plan that passed its check names at least one block per file. Room is asked for
+//! Invariant: a plan that passed its check names at least one block per file. Free space is checked
 //! before the first byte is written, so that a disk is not filled up in vain. Each message names
-//! the path, what was found and the fix. It looks at the file system only to find what a path is
-//! and what room it has.
+//! the path, what was found and the fix. It reads the file system only to find what a path is and
+//! what room it has.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -185,7 +185,7 @@ fn unique_set() -> String {
 
 // Whether there is room for the files.
 //
-// Invariant: asked before the first byte is written, so that a disk is not filled up in vain.
+// Invariant: checked before the first byte is written, so that a disk is not filled up in vain.
 
 /// Refuses when `needed` more bytes do not fit into the file system of `directory`.
 pub(super) fn check(directory: &Path, needed: u64) -> Result<(), FileSetError> {
@@ -195,7 +195,7 @@ pub(super) fn check(directory: &Path, needed: u64) -> Result<(), FileSetError> {
         source: errno.into(),
     })?;
     let available = stat.f_bavail.saturating_mul(stat.f_frsize);
-    // Some file systems (network, FUSE) say nothing: all sizes 0.
+    // Some file systems (network, FUSE) report nothing: all sizes 0.
     if stat.f_blocks > 0 && available < needed {
         let directory = directory.to_owned();
         return Err(FileSetError::NoSpace { directory, needed, available });
@@ -215,7 +215,7 @@ pub enum FileSetError {
         "{path} cannot be made: there is no directory {directory}; create it or choose another --path"
     )]
     NoDirectory {
-        /// The path asked for.
+        /// The path requested.
         path: PathBuf,
         /// Its directory.
         directory: PathBuf,
@@ -223,7 +223,7 @@ pub enum FileSetError {
     /// There is no such device, and what would be made is no device.
     #[error("{path}: no such device; a file made there would be in memory")]
     NoDevice {
-        /// The path asked for.
+        /// The path requested.
         path: PathBuf,
     },
     /// The path is a socket, a pipe or the like.
@@ -231,7 +231,7 @@ pub enum FileSetError {
         "{path} is neither a regular file, a directory nor a block device; choose another --path"
     )]
     NotAFile {
-        /// The path asked for.
+        /// The path requested.
         path: PathBuf,
     },
     /// A set of no files.
@@ -243,9 +243,9 @@ pub enum FileSetError {
         Size(*total), Size(u64::from(*block_bytes)), Size(*least)
     )]
     TooSmall {
-        /// Bytes asked for.
+        /// Bytes requested.
         total: u64,
-        /// Files asked for.
+        /// Files requested.
         files: u32,
         /// Block size, in bytes.
         block_bytes: u32,
@@ -255,10 +255,10 @@ pub enum FileSetError {
     /// A file is to be made and no size was given.
     #[error("{path} has to be made: say how large with --size")]
     SizeNeeded {
-        /// The path asked for.
+        /// The path requested.
         path: PathBuf,
     },
-    /// An existing file or device is smaller than asked for.
+    /// An existing file or device is smaller than requested.
     #[error(
         "{path} has {}, less than the {} asked for; use a smaller --size",
         shown(*bytes as f64), shown(*asked as f64)
@@ -268,7 +268,7 @@ pub enum FileSetError {
         path: PathBuf,
         /// What it has.
         bytes: u64,
-        /// What was asked for.
+        /// The size requested.
         asked: u64,
     },
     /// An existing file or device is one file.
@@ -276,10 +276,10 @@ pub enum FileSetError {
     OneFileOnly {
         /// The file or device.
         path: PathBuf,
-        /// Files asked for.
+        /// Files requested.
         files: u32,
     },
-    /// Writing was asked for on something that iostrata did not make.
+    /// Writing was requested on something that iostrata did not make.
     #[error(
         "{path} was not made by iostrata, so it is only read; to destroy its contents, add \
          --overwrite-contents, else choose a path that does not exist"
@@ -288,7 +288,7 @@ pub enum FileSetError {
         /// The file or device.
         path: PathBuf,
     },
-    /// Writing was asked for on something in use.
+    /// Writing was requested on something in use.
     #[error("{path} is in use ({by}) and is never written; free it or choose another --path")]
     Held {
         /// The file or device.

@@ -1,4 +1,4 @@
-//! What the trace disk says a crash leaves, against a model that was written apart from it.
+//! What a crash leaves on the trace disk, against a model that was written apart from it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
 #[derive(Clone, Debug, Default)]
 struct Sector {
     durable: u16,
-    /// Values in order; the second says that no later sync vouches for it.
+    /// Values in order; the second is true when no later sync vouches for it.
     since: Vec<(u16, bool)>,
 }
 

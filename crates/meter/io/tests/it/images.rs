@@ -1,4 +1,4 @@
-//! Images of the trace disk: what they share, in which order they are asked for, what stays whole.
+//! Images of the trace disk: what they share, the order of requests for them, what stays whole.
 
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{

@@ -211,7 +211,7 @@ fn files_that_requests_make_are_ours_afterwards_or_removed() {
         let meta = fs::metadata(&path).unwrap();
         assert_eq!((meta.len(), meta.mode() & 0o777), (0, 0o600));
     };
-    // Kept, and made anew by the next run.
+    // Kept, and made again by the next run.
     for _ in 0..2 {
         let set = prepare(&plan).unwrap();
         make(&set);

@@ -48,7 +48,7 @@ pub enum EventKind {
     Issued(Span),
     /// The driver handed a request back (block_rq_requeue).
     Requeued(Span),
-    /// A request joined the one that ends where it begins (block_rq_merge).
+    /// A request was merged at the end of another one (block_rq_merge).
     RequestMerged(Span),
     /// A request, or the first part of one, is done (block_rq_complete).
     Completed(Span),
@@ -140,7 +140,7 @@ pub enum CallKind {
 }
 
 impl CallKind {
-    /// Whether a device request does what the call asked for.
+    /// Whether a device request does what the call requested.
     pub(crate) fn asks_for(self, kind: RequestKind) -> bool {
         matches!((self, kind), (Self::Read, RequestKind::Read) | (Self::Write, RequestKind::Write))
     }

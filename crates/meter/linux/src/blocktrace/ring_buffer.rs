@@ -2,7 +2,7 @@
 //! pages (`events/header_page`), and a page as a sequence of records.
 //!
 //! Invariant: a field is read only where the description puts it and only as far as the record
-//! reaches; nothing is read beyond the page or its stated length, whatever the bytes say; a page
+//! reaches; nothing is read beyond the page or its stated length, whatever the bytes hold; a page
 //! that ends in the middle of a record ends before it. Source: the kernel's documentation of the
 //! ring buffer's design, and the file `events/header_event`. A header is a 32-bit word: 5 bits of
 //! type or length, 27 bits of time since the record before.
@@ -148,7 +148,7 @@ pub(crate) struct PageRecord<'a> {
 pub(crate) struct Page<'a> {
     left: &'a [u8],
     ns: u64,
-    /// Records lost before this page; 1 where the kernel does not say how many.
+    /// Records lost before this page; 1 where the kernel does not report how many.
     pub(crate) lost: u64,
 }
 

@@ -306,7 +306,7 @@ fn ranges(sorted: &[u32], gap_max: u32) -> Vec<(u32, u32)> {
 /// Clocks that count nanoseconds and agree between processors.
 const CLOCKS: [&str; 4] = ["mono", "mono_raw", "boot", "tai"];
 
-/// Bytes asked for at once; larger than any description.
+/// Bytes requested at once; larger than any description.
 const READ_BYTES: usize = 64 << 10;
 
 /// A prepared instance.

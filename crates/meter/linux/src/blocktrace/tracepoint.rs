@@ -1,7 +1,8 @@
 //! What is traced: the kernel's events that are read, what each is for, and the memory that they
 //! need; devices and whose calls; and what can go wrong while tracing, each with its fix.
 //!
-//! Invariant: an event that is required carries a segment's border; without it nothing can be said.
+//! Invariant: an event that is required carries a segment's border; without it no result is
+//! possible.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -108,8 +109,8 @@ const BUFFER_KIB: (u64, u64) = (1 << 10, 64 << 10);
 /// kernel has. `tracefs` is where the tracing file system is mounted.
 ///
 /// # Errors
-/// [`TraceError::NoTracefs`], [`TraceError::Denied`], and [`TraceError::NoEvents`] when one is
-/// missing without which nothing can be said.
+/// [`TraceError::NoTracefs`], [`TraceError::Denied`], and [`TraceError::NoEvents`] when a required
+/// one is missing.
 pub fn events(tracefs: &Path) -> Result<Vec<String>, TraceError> {
     let all = tracefs.join("events");
     match std::fs::read_dir(&all) {
@@ -241,7 +242,7 @@ fn add(
     }
 }
 
-/// The kernel's own form of a device number, which differs from the one that programs see.
+/// The kernel's own form of a device number, which differs from the form in user space.
 fn kernel_number(number: DeviceNumber) -> u32 {
     (number.major << 20) | (number.minor & 0xf_ffff)
 }
@@ -315,7 +316,7 @@ pub enum TraceError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A setting of the instance could not be changed.
@@ -325,13 +326,13 @@ pub enum TraceError {
         file: String,
         /// The wanted value.
         value: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The steps of a trace came in the wrong order.
     #[error("a trace was asked to {asked} while it was {state}; the order is start, stop, take")]
     OutOfOrder {
-        /// The step asked for.
+        /// The step requested.
         asked: &'static str,
         /// What the trace was doing.
         state: &'static str,

@@ -3,10 +3,10 @@
 //!
 //! Version 1 keeps one tree per controller and block I/O limits there do not add up along the way;
 //! version 2 keeps one tree, and a limit holds for everything below it. Controls (weight, latency,
-//! cost) hold requests back although no counter shows them; only those are given that differ from
-//! the kernel's defaults, of the process's own groups and those above them, as far as they can be
-//! seen from here. The kernel does not say how long requests waited for an I/O limit, so that a
-//! limit counts as felt when the traffic of its group came near it.
+//! cost) hold requests back although no counter shows them; only those that differ from the
+//! kernel's defaults are reported, of the process's own groups and those above them, as far as they
+//! can be seen from here. The kernel does not report how long requests waited for an I/O limit, so
+//! that a limit counts as felt when the traffic of its group came near it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -142,8 +142,8 @@ fn above(group: &Option<Cgroup>) -> impl Iterator<Item = Cgroup> + '_ {
     group.iter().flat_map(Cgroup::and_above)
 }
 
-/// The group whose processor quota holds a process back, where one does. Its own `cpu.stat` is the
-/// one that counts how often.
+/// The group whose processor quota holds a process back, where one does. Its own `cpu.stat` counts
+/// how often.
 pub(crate) fn quota_group(root: &Root, mounts: &[Mount], who: &str) -> Option<Cgroup> {
     let (v2, cpu) = (group_v2(root, mounts, who), group_v1(root, mounts, "cpu", who));
     tightest_quota(root, &v2, &cpu).map(|(group, _)| group)

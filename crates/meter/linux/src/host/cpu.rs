@@ -2,7 +2,7 @@
 //! this process, ended threads included (getrusage(2)).
 //!
 //! `/proc/self/status` would give only the switches of one thread, and a worker that has ended
-//! could not be asked any more.
+//! could not be read any more.
 #![allow(unsafe_code)]
 
 use iostrata_run::host::{CpuShares, Switches};

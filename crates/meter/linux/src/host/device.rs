@@ -94,8 +94,8 @@ fn schedulers(text: &str) -> (Option<String>, Vec<String>) {
     (used, available)
 }
 
-/// How the device is attached, by the buses on the way to it: directories such as `usb2`. The
-/// more telling come first, because a USB disk is a SCSI disk as well.
+/// How the device is attached, by the buses on the way to it: directories such as `usb2`. The more
+/// specific come first, because a USB disk is a SCSI disk as well.
 fn transport(dir: &Path) -> Option<String> {
     const BUSES: [(&str, &str); 9] = [
         ("nvme", "nvme"),
@@ -160,7 +160,7 @@ pub(crate) fn dir_of_source(root: &Root, source: &str) -> Option<PathBuf> {
     {
         return Some(dir);
     }
-    // A container's /dev lacks the links, so the mapper is asked for the name.
+    // A container's /dev lacks the links, so the name is read from the mapper.
     let mapped = below_dev.strip_prefix("mapper/")?;
     let name = root
         .names("/sys/block")

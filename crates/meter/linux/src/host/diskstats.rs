@@ -133,7 +133,7 @@ impl DevicesBelow {
         self.names.join("+")
     }
 
-    /// What they did since the last look; nothing where one of them cannot be asked any more.
+    /// What they did since the last look; nothing where one of them cannot be read any more.
     pub fn since_last(&mut self) -> Option<DeviceDelta> {
         let now = self.look()?;
         let (from, before) = self.last.replace(now)?;
@@ -170,7 +170,7 @@ const RATE_S: f64 = 1.0;
 /// Pauses that are kept.
 const PAUSES_MAX: usize = 1_000;
 
-/// Watches the devices below a path until it is dropped or asked.
+/// Watches the devices below a path until it is dropped or read.
 #[derive(Debug)]
 pub struct PauseWatch {
     stop: Arc<AtomicBool>,

@@ -1,16 +1,16 @@
 //! The machine's facts, each from one small file, and whether it is a virtual machine or a
 //! container.
 //!
-//! For the latter several weak signs are asked in the order of their strength. A marker left behind
-//! by an image (`/.dockerenv`) counts: it says how the system was made, which is what a reader
-//! wants to know.
+//! For the latter several weak signs are checked in the order of their strength. A marker left
+//! behind by an image (`/.dockerenv`) counts: it shows how the system was made, which is what a
+//! reader wants to know.
 
 use iostrata_run::host::HostFacts;
 
 use crate::host::Root;
 use crate::host::cgroup::cgroup_facts;
 
-/// Describes the machine. What it does not say stays absent; this cannot fail.
+/// Describes the machine. What it does not report stays absent; this cannot fail.
 pub fn describe_host(root: &Root) -> HostFacts {
     let cpuinfo = root.text("/proc/cpuinfo").unwrap_or_default();
     let meminfo = root.text("/proc/meminfo").unwrap_or_default();
@@ -123,7 +123,7 @@ fn soft_limit(limits: &str, name: &str) -> Option<String> {
     rest.split_whitespace().next().map(str::to_owned)
 }
 
-/// The hypervisor, with the platform that the firmware names where that says more.
+/// The hypervisor, with the platform that the firmware names where that is more specific.
 pub(crate) fn virtualisation(root: &Root, cpuinfo: &str) -> Option<String> {
     let platform = platform(root);
     let hypervisor = hypervisor(root, cpuinfo, platform.as_deref())?;

@@ -5,8 +5,8 @@
 //! mount namespace is not mistaken. What another user's process does may be hidden: then the file
 //! that holds its id is believed where the process has the owner of the directory. Invariants:
 //! pressure is that of the process's own control group, where groups report it, else the machine's.
-//! A process that was started anew, or moved to another group, has no figures until the next look:
-//! the counters are others.
+//! A process that was restarted, or moved to another group, has no figures until the next look: its
+//! counters are different ones.
 
 use std::collections::BTreeMap;
 use std::fs::{Metadata, metadata};
@@ -25,10 +25,10 @@ use crate::host::{HostError, Root, describe_path};
 /// A process that is gone is looked for again after this time: that reads all of `/proc`.
 const FIND_AGAIN: Duration = Duration::from_secs(5);
 
-/// Tasks of a process that are looked at.
+/// Tasks of a process that are checked.
 const TASKS_MAX: usize = 5_000;
 
-/// How often the state of tasks is looked at within a span.
+/// How often the state of tasks is checked within a span.
 const LOOKS: u32 = 4;
 
 /// What tasks of a process wait for over a span.
@@ -320,7 +320,7 @@ mod tests {
             write(machine.0.path().join("data/server.pid"), text).unwrap();
             assert_eq!(machine.found(Some("server.pid")), found, "{text:?}");
         }
-        // Where the kernel does not say where it runs, its owner is the directory's.
+        // Where the kernel does not show where it runs, its owner is the directory's.
         machine.process(12, None, None);
         write(machine.0.path().join("data/server.pid"), "12\n").unwrap();
         assert_eq!(machine.found(Some("server.pid")), Some(12));

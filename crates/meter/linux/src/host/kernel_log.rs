@@ -13,7 +13,7 @@ use crate::host::Root;
 
 /// Lines that are kept.
 const LINES_MAX: usize = 4;
-/// Records that are looked at.
+/// Records that are read.
 const RECORDS_MAX: usize = 20_000;
 /// The kernel writes no longer record.
 const RECORD_BYTES: usize = 8192;

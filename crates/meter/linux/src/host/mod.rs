@@ -3,7 +3,7 @@
 //! Purpose: read `/proc`, `/sys` and the file system calls into the plain facts and evidence of
 //! [`iostrata_run::host`]. Invariant: it only observes; it changes no setting, writes no file and
 //! prints nothing. Every reader takes a [`Root`], so that a directory can stand in for the machine.
-//! What the host does not say stays absent; odd input is skipped, never a panic.
+//! What the host does not report stays absent; odd input is skipped, never a panic.
 
 mod cgroup;
 mod cpu;

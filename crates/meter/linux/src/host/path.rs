@@ -207,8 +207,8 @@ impl Describer<'_> {
         self.describe(&mount.at, steps).ok()
     }
 
-    /// What lies below a file or directory that stands behind something else. Unlike the path
-    /// asked for, it must exist itself.
+    /// What lies below a file or directory that backs something else. Unlike the requested path, it
+    /// must exist itself.
     fn behind(&self, file: &Path, file_steps: u32) -> Option<FoundPath> {
         let steps = file_steps.checked_sub(1)?;
         if !self.root.exists(file) {

@@ -24,7 +24,7 @@ pub struct StallTotal {
 pub struct PressureTotals {
     /// At least one task waited.
     pub some: StallTotal,
-    /// All tasks with work waited; an older kernel does not say it for the processor.
+    /// All tasks with work waited; an older kernel does not report it for the processor.
     pub full: Option<StallTotal>,
 }
 

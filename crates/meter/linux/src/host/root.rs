@@ -1,5 +1,5 @@
 //! Where `/proc`, `/sys` and the rest are read from: the machine, or a directory that stands in;
-//! and what the file system calls (stat, statx, statfs) say about a path there.
+//! and what the file system calls (stat, statx, statfs) return for a path there.
 //!
 //! Invariant: every read is bounded in size, and a missing or unreadable file is simply absent, as
 //! is a fact that the kernel has no call for. Describing a location opens nothing.
@@ -36,7 +36,7 @@ impl Root {
         Self { dir: dir.into(), placed: BTreeMap::new() }
     }
 
-    /// Says what the file system calls shall answer for `path` and everything below it.
+    /// Sets what the file system calls return for `path` and everything below it.
     #[must_use]
     pub fn placing(mut self, path: impl Into<PathBuf>, location: Location) -> Self {
         self.placed.insert(path.into(), location);
@@ -104,7 +104,7 @@ impl Root {
         Some(Path::new("/").join(real.strip_prefix(dir).ok()?))
     }
 
-    /// What the file system calls say about `path`, or about the nearest directory above it when
+    /// What the file system calls return for `path`, or about the nearest directory above it when
     /// only its last part is missing.
     pub(crate) fn locate(&self, path: &Path) -> Result<Location, HostError> {
         if let Some(location) = self.placed_above(path) {
@@ -143,10 +143,10 @@ pub struct Location {
     pub inodes_total: Option<u64>,
     /// Files that can still be made.
     pub inodes_free: Option<u64>,
-    /// Alignment that direct I/O asks of memory, in bytes; 0 when it is refused; reported for
+    /// Alignment that direct I/O requires of memory, in bytes; 0 when it is refused; reported for
     /// regular files only (Linux 6.1 and later).
     pub direct_memory_align_bytes: Option<u64>,
-    /// Alignment that direct I/O asks of offset and length, in bytes; 0 when it is refused.
+    /// Alignment that direct I/O requires of offset and length, in bytes; 0 when it is refused.
     pub direct_offset_align_bytes: Option<u64>,
 }
 
@@ -168,7 +168,7 @@ impl Location {
         }
     }
 
-    /// Asks the system about `path`, or about its directory when the path itself is missing.
+    /// Queries the system about `path`, or about its directory when the path itself is missing.
     ///
     /// # Errors
     /// [`HostError::NoSuchPath`] when both are missing, [`HostError::Unreadable`] when the system
@@ -249,7 +249,7 @@ pub enum HostError {
     Unreadable {
         /// The path as given.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The sampling thread could not be started.
@@ -260,7 +260,7 @@ pub enum HostError {
         "an observer was asked to {asked} while it was {state}; the order is arm, start, stop, take"
     )]
     OutOfOrder {
-        /// The step asked for.
+        /// The step requested.
         asked: &'static str,
         /// What the observer was doing.
         state: &'static str,

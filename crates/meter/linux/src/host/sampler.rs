@@ -184,7 +184,7 @@ impl Sources {
     }
 }
 
-/// Reads a file of `/proc` or `/sys` anew from its beginning, as much as fits.
+/// Reads a file of `/proc` or `/sys` again from its beginning, as much as fits.
 fn again<'a>(file: &File, buffer: &'a mut [u8]) -> Option<&'a str> {
     let length = file.read_at(buffer, 0).ok()?;
     let bytes = buffer.get(..length)?;

@@ -45,7 +45,7 @@ pub trait Observer {
     fn stop(&mut self) -> Result<(), HostError>;
 
     /// Hands over what was observed. With `own`, what the caller issued in the window, the device's
-    /// traffic is judged against it; without, nothing is said about foreign I/O and caching.
+    /// traffic is judged against it; without, foreign I/O and caching are not judged.
     ///
     /// # Errors
     /// [`HostError::OutOfOrder`] unless stopped.
@@ -294,7 +294,7 @@ impl Snapshot {
         delta(before.devices.get(name)?, self.devices.get(name)?, seconds)
     }
 
-    /// What several devices did together; absent when one of them cannot be asked.
+    /// What several devices did together; absent when one of them cannot be read.
     fn devices_since(&self, before: &Self, names: &[String]) -> Option<DeviceDelta> {
         let deltas: Option<Vec<DeviceCounters>> =
             names.iter().map(|name| Some(self.device_since(before, name)?.counters)).collect();

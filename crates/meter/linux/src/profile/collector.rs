@@ -4,8 +4,8 @@
 //! Invariants: it sleeps between two readings and only adds up in between; what it cannot keep up
 //! with is counted as lost by the kernel, never waited for. Every sample is counted exactly once,
 //! so the counts add up to `total`. Addresses stay addresses; naming them can wait until nothing is
-//! measured. `/proc` is asked once per process that appears, so a process that was gone by then
-//! stays unnamed and is of no program of ours.
+//! measured. `/proc` is read once per process that appears, so a process that was gone by then
+//! stays unnamed and counts as foreign.
 
 use std::collections::HashMap;
 use std::fs;

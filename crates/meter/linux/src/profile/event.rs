@@ -53,8 +53,8 @@ impl PerfEvent {
         attr.set_inherit(u64::from(reach == Reach::Own && cpu.is_some()));
         let cpu = cpu.map_or(-1, |cpu| cpu as RawFd);
         let flags = PERF_FLAG_FD_CLOEXEC.into();
-        // SAFETY: the pointer is to a whole, initialised attr whose `size` says its size; the
-        // kernel writes to it only to report the size it knows, within that size.
+        // SAFETY: the pointer is to a whole, initialised attr whose `size` is its size; the kernel
+        // writes to it only to report the size it supports, within that size.
         let fd = unsafe { perf_event_open_sys::perf_event_open(&mut attr, pid, cpu, -1, flags) };
         if fd < 0 {
             return Err(io::Error::last_os_error());

@@ -134,8 +134,8 @@ fn add_wait(off_cpu: &mut OffCpu, wait: ThreadWait, tally: &SwitchTally, stack: 
 // each other (a loop device over a file) are not distinguished.
 //
 // Of a sleeping thread, from the innermost function outwards, what merely puts to sleep is passed
-// over; the first other function is the reason. Who asked for it is the first function further out
-// that is neither part of a lock nor one that only passes the wait on.
+// over; the first other function is the reason. Its caller is the first function further out that
+// is neither part of a lock nor one that only passes the wait on.
 
 /// Where a stack belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ const PREEMPTED: &str = "(preempted)";
 /// The reason of a stack that shows none.
 const UNKNOWN_FUNCTION: &str = "(unknown)";
 
-/// Why a thread sleeps, and who asked for it.
+/// Why a thread sleeps, and the caller of the wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Reason {
     pub(crate) symbol: String,
@@ -199,7 +199,7 @@ fn reason(stack: &[Function<'_>], preempted: bool) -> Option<Reason> {
     })
 }
 
-/// The part of a stack that begins with who asked for a wait of this layer.
+/// The part of a stack that begins with the caller of a wait of this layer.
 fn asking<'a, 'b>(stack: &'a [Function<'b>], layer: KernelLayer) -> &'a [Function<'b>] {
     let between = stack.iter().take_while(|function| {
         catalogue::is_go_between(function.name)

@@ -1,8 +1,8 @@
 //! The kernel's symbols: from an address to the function that holds it.
 //!
 //! Invariant: sorted by address, one name per address. A kernel that hides its addresses (all are
-//! written as 0) gives an empty table that says so. Parsing takes bytes, so that no real kernel is
-//! needed.
+//! written as 0) gives an empty table that is marked as hidden. Parsing takes bytes, so that no
+//! real kernel is needed.
 
 use iostrata_run::host::KERNEL_MODULE;
 

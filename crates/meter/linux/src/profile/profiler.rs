@@ -22,7 +22,7 @@ const KALLSYMS: &str = "/proc/kallsyms";
 /// Missing samples of a clock that should never miss any are reported from here up.
 const MISSING_SHARE_TOLD: f64 = 0.05;
 
-/// Samples kernel stacks, and traces waits if asked to.
+/// Samples kernel stacks, and traces waits on request.
 ///
 /// With `system_wide` and permission every task of the machine is sampled. Otherwise only the
 /// thread that opens the profiler and the threads and processes it starts afterwards.
@@ -49,8 +49,8 @@ enum ProfilerState {
 impl Profiler {
     /// Opens what is needed on every processor; nothing is recorded yet.
     ///
-    /// Waits that cannot be traced although stacks can be sampled are no error: the profiles say so
-    /// in their notes.
+    /// Waits that cannot be traced although stacks can be sampled are no error: the profiles state
+    /// it in their notes.
     ///
     /// # Errors
     /// [`ProfileError::NotPermitted`] with the value that forbids it and the fix;
@@ -209,8 +209,8 @@ fn open_samples(
     Ok((Reach::Own, Sources::samples(Reach::Own, options.hz)?))
 }
 
-/// Samples per second and processor unless asked otherwise: off the beat of everything that happens
-/// 100 times a second.
+/// Samples per second and processor by default: off the beat of everything that happens 100 times a
+/// second.
 pub const HZ: u32 = 99;
 
 /// What to profile, and how finely.

@@ -180,13 +180,13 @@ pub enum ProfileError {
     /// The kernel has no way to sample.
     #[error("this kernel cannot sample: {source}; it needs CONFIG_PERF_EVENTS")]
     Unsupported {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A rate of 0, or one above what the kernel allows.
     #[error("a profile at {found} Hz is not possible; choose 1 to {max}")]
     Rate {
-        /// Samples per second that were asked for.
+        /// Samples per second that were requested.
         found: u32,
         /// The kernel's limit (kernel.perf_event_max_sample_rate).
         max: u32,
@@ -196,13 +196,13 @@ pub enum ProfileError {
     System {
         /// What was being done.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The steps came in the wrong order.
     #[error("a profiler was asked to {asked} while it was {state}; the order is start, stop, take")]
     OutOfOrder {
-        /// The step asked for.
+        /// The step requested.
         asked: &'static str,
         /// What the profiler was doing.
         state: &'static str,

@@ -3,7 +3,7 @@
 //! Purpose: pair the moment a thread leaves its processor with the moment it runs again, wherever
 //! that is. Invariants: switches of all processors are taken in the order of time; a wait counts
 //! only when its beginning is known, up to its end or the window's; where records were lost every
-//! open wait is dropped, because its true end may be among them. It knows no symbols.
+//! open wait is dropped, because its true end may be among them. It resolves no symbols.
 
 use std::collections::{HashMap, HashSet};
 
@@ -81,7 +81,7 @@ impl Switches {
 
     /// Pairs what happened before a moment; nothing older may be noted afterwards.
     pub(crate) fn settle(&mut self, before_ns: u64) {
-        // Stable, so that what one processor said keeps its order.
+        // Stable, so that the events of one processor keep their order.
         self.pending.sort_by_key(|(at_ns, _)| *at_ns);
         let ready = self.pending.partition_point(|(at_ns, _)| *at_ns < before_ns);
         let pending = std::mem::take(&mut self.pending);

@@ -1,9 +1,9 @@
 //! What is due next, for all workers together: arrivals of an open loop, or terminals.
 //!
 //! Invariants: the schedule never waits for a transaction; a worker gets what has been due the
-//! longest. One short lock per transaction, and nothing is allocated under it. Of those who
-//! have nothing to do one waits for the clock and the others for that one, so that the processor is
-//! spun on by one thread at most. Moments are ticks of the window's clock.
+//! longest. One short lock per transaction, and nothing is allocated under it. Of idle workers, one
+//! waits for the clock and the others for that one, so that the processor is spun on by one thread
+//! at most. Moments are ticks of the window's clock.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -35,7 +35,7 @@ pub(crate) enum Next {
 /// Arrivals that were turned away or are waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ArrivalBacklog {
-    /// Turned away since this was asked last.
+    /// Turned away since the last call.
     pub dropped: u64,
     /// Waiting.
     pub waiting: u64,
@@ -115,7 +115,7 @@ impl Agenda {
         self.planning.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says when terminals are due; those of an open loop have no moment of their own.
+    /// Sets when terminals are due; those of an open loop have no moment of their own.
     pub(crate) fn add(&self, due: Ticks, turn: Turn) {
         if let Work::Terminals(heap) = &mut self.lock().work {
             heap.push(Reverse((due, turn)));
@@ -177,7 +177,7 @@ impl Agenda {
         spun_ns
     }
 
-    /// Arrivals that were turned away since this was asked last.
+    /// Arrivals that were turned away since the last call.
     pub(crate) fn dropped(&self) -> u64 {
         match &mut self.lock().work {
             Work::Queue(queue) => std::mem::take(&mut queue.dropped),

@@ -57,7 +57,7 @@ impl Events {
     }
 }
 
-/// What the target said to transactions that failed.
+/// The target's errors of transactions that failed.
 #[derive(Default)]
 pub(crate) struct Failures {
     words: Mutex<FirstWords>,
@@ -67,7 +67,7 @@ pub(crate) struct Failures {
 
 #[derive(Default)]
 struct FirstWords {
-    /// By code, what was said the first time.
+    /// The first message of each code.
     by_code: BTreeMap<String, String>,
     /// The code after which nothing could be done any more.
     ended_by: Option<String>,
@@ -107,7 +107,7 @@ impl Failures {
         failed.reach
     }
 
-    /// The code after which nothing could be done any more, and what was said with it.
+    /// The code after which nothing could be done any more, and its message.
     pub(crate) fn ended_by(&self) -> Option<(String, String)> {
         let words = self.lock();
         let code = words.ended_by.clone()?;
@@ -120,7 +120,7 @@ impl Failures {
         self.lock().spoiled_by.clone()
     }
 
-    /// What was said with a code.
+    /// The message of a code.
     pub(crate) fn text(&self, code: &str) -> String {
         self.lock().by_code.get(code).cloned().unwrap_or_default()
     }
@@ -145,7 +145,7 @@ impl LostSessions {
         self.note(code);
     }
 
-    /// Takes note of what the target says.
+    /// Records the code of an error of the target.
     pub(crate) fn note(&self, code: &str) {
         let mut last = self.code.lock().unwrap_or_else(PoisonError::into_inner);
         code.clone_into(&mut last);
@@ -166,7 +166,7 @@ impl LostSessions {
         self.sessions
     }
 
-    /// What the target said last.
+    /// The target's last error code.
     pub(crate) fn code(&self) -> String {
         self.code.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -194,8 +194,8 @@ pub struct LiveFigures {
     pub is_warm_up: bool,
     /// Transactions per second.
     pub tps: f64,
-    /// The percentile of their latency that was asked for, in microseconds, from the schedule where
-    /// there is one; absent where nothing completed.
+    /// The requested percentile of their latency, from the schedule where there is one; absent
+    /// where nothing completed. In microseconds.
     pub percentile_us: Option<f64>,
     /// Transactions that failed, per second.
     pub errors_per_s: f64,
@@ -223,7 +223,7 @@ pub(crate) struct LastLook {
 fn bucket_of(latency_ns: u64) -> usize {
     let us = (latency_ns / 1000).max(1);
     let power = us.ilog2();
-    // The bits behind the first one, as far as they are looked at.
+    // The bits behind the first one, as far as they count.
     let part = match power.checked_sub(PARTS_BITS) {
         Some(shift) => (us >> shift) & (PARTS - 1),
         None => (us << (PARTS_BITS - power)) & (PARTS - 1),

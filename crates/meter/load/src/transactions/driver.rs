@@ -25,7 +25,7 @@ use crate::transactions::source::{
     TransactionWorker, Turn,
 };
 
-/// While a transaction is due soon and a commit is pending, both are looked at so often.
+/// While a transaction is due soon and a commit is pending, both are polled at this interval.
 const POLL_NS: u64 = 200_000;
 /// A lost session is opened again after this, then after twice as long, up to the longest.
 const BACKOFF_NS: u64 = 10_000_000;

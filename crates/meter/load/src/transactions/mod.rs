@@ -1,8 +1,8 @@
 //! A load of transactions: terminals, sessions and a schedule between them.
 //!
 //! Purpose: drive whatever a workload runs on a database, in a closed loop, at a rate, or as people
-//! at terminals do. Invariant: it knows no database and no workload but by
-//! [`source`]'s traits; figures are made as those of requests are.
+//! at terminals do. Invariant: it uses a database and a workload only through [`source`]'s traits;
+//! figures are made as those of requests are.
 
 mod agenda;
 mod crew;
@@ -386,7 +386,7 @@ fn crew(spec: &TransactionSpec, workers: u32) -> Crew {
     }
 }
 
-/// Says that a worker has ended, however it did.
+/// Posts that a worker has ended, however it did.
 struct PostsDone<'a> {
     shared: &'a SharedStats,
     number: u32,

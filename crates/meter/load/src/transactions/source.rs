@@ -1,4 +1,4 @@
-//! What a driver of transactions asks of a workload.
+//! What a driver of transactions requires of a workload.
 //!
 //! Invariants: a driver decides when, on which session and for which terminal; a workload decides
 //! what. A turn names a transaction for good: every thread that draws or runs it gets the same one,
@@ -48,7 +48,7 @@ pub struct NextTransaction {
 /// How a transaction ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransactionEnd {
-    /// Done, and durable as far as its target makes it so. A rollback that the workload asks for is
+    /// Done, and durable as far as its target makes it so. A rollback that the workload requests is
     /// done, too.
     Done,
     /// Committed, and durable when it is settled.
@@ -62,7 +62,7 @@ pub enum TransactionEnd {
 pub struct FailedTransaction {
     /// Under what it is counted: a server's error number, or an engine's word.
     pub code: String,
-    /// What was attempted, what the target said, and the fix, in one sentence.
+    /// What was attempted, the target's message, and the fix, in one sentence.
     pub text: String,
     /// What is over with it.
     pub reach: Reach,
@@ -143,10 +143,10 @@ pub trait TransactionWorker {
     fn run(&mut self, slot: u32, turn: Turn) -> Ran;
 
     /// Whether the pending commit of a slot is durable; with `waits` returns only when that is
-    /// decided. Slots are asked in the order of their commits.
+    /// decided. Slots are polled in the order of their commits.
     fn settle(&mut self, slot: u32, waits: bool) -> Settlement;
 
-    /// Opens the session of a slot anew.
+    /// Reopens the session of a slot.
     ///
     /// # Errors
     /// The code under which the target refuses.

@@ -1,5 +1,5 @@
 //! The loop of transactions against stand-ins, on virtual time: workloads whose transactions take
-//! as long as a test says.
+//! as long as a test sets.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

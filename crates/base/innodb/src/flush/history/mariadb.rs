@@ -104,7 +104,7 @@ impl Generation for Mariadb {
         is_full.then(|| Portion { pages, until: beyond_async(now, ladder) })
     }
 
-    /// They wait until the cleaner says that there are some.
+    /// They wait until the cleaner signals free frames.
     fn users_free_frames(&self) -> bool {
         false
     }

@@ -17,7 +17,7 @@ use crate::flush::{
 /// One second, in microseconds.
 pub(super) const SECOND_US: u64 = 1_000_000;
 
-/// What a strategy looks at.
+/// What a strategy reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tick<'a, 'b> {
     pub now: &'a FlushSample<'b>,
@@ -42,7 +42,7 @@ impl Tick<'_, '_> {
 /// Pages to flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Proposal {
-    /// Pages that the formula asks for.
+    /// Pages that the formula requests.
     pub want: u64,
     /// What the policy itself is capped by.
     pub cap: Option<u64>,
@@ -226,7 +226,7 @@ impl<S: Strategy> MasterLoop<S> {
     fn second(&mut self, seen: &Tick<'_, '_>) -> Option<Action> {
         self.ticks += 1;
         let own = std::mem::take(&mut self.flushed);
-        // It is asked in any case, so that its averages go on.
+        // It is called in any case, so that its averages go on.
         let for_age = self.strategy.flush(seen, own);
         let is_on =
             seen.now.settings.adaptive_flushing || !self.strategy.follows_adaptive_flushing();
@@ -376,7 +376,7 @@ fn users_flush(ladder: &Ladder) -> AdmitRule {
     }
 }
 
-/// What the device was asked for: those servers counted the writes of their redo with the pages.
+/// The requests to the device: those servers counted the writes of their redo with the pages.
 fn requests(now: &FlushSample<'_>) -> u64 {
     now.page_ios.saturating_add(now.redo_writes)
 }

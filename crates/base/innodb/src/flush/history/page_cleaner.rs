@@ -220,7 +220,7 @@ impl<G: Generation> CleanerLoop<G> {
     }
 
     /// Pages that a pass may flush at most. The formulas keep to the settings: a greater
-    /// `io_capacity_max` would ask for more at every age, not only where it caps.
+    /// `io_capacity_max` would request more at every age, not only where it caps.
     fn pages_max(&mut self, now: &FlushSample<'_>, capacity: u64) -> u64 {
         let raised = self.raised.look(now, capacity);
         match now.settings.write_limit {
@@ -246,7 +246,8 @@ impl<G: Generation> FlushPolicy for CleanerLoop<G> {
             return action;
         }
         if has_stuck {
-            // Everything that should go is in use: without a pause it would be asked for at once.
+            // Everything that should go is in use: without a pause it would be requested again at
+            // once.
             let until_us = now.now_us.saturating_add(NOTHING_US);
             return Action::Sleep { until_us, firm: false };
         }

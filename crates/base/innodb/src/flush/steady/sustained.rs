@@ -35,7 +35,7 @@ const SPARES: f64 = 64.0;
 const OWED_US: u64 = 1_000_000;
 
 /// Redo is made in steps that take the device as long as so many pages, and at most so long: the
-/// syncs of commits then cost little beside the pages.
+/// syncs of commits then cost little compared with the pages.
 const PAGES_OF_STEP: f64 = 12.0;
 const STEP_US_MAX: f64 = 50_000.0;
 

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum OptionEffect {
     /// It changes what is run or written: what, for the documentation.
     Changes(&'static str),
-    /// It is read and ignored, with a warning that says this.
+    /// It is read and ignored, with this warning.
     Warned(&'static str),
     /// It is refused: why, and what to do instead.
     Refused(&'static str),
@@ -28,13 +28,13 @@ impl fmt::Display for OptionEffect {
 pub struct FioOption {
     /// Its name, with underscores.
     pub name: &'static str,
-    /// Other names that fio knows it by.
+    /// Other names that fio accepts for it.
     pub aliases: &'static [&'static str],
     /// What it does here.
     pub effect: OptionEffect,
-    /// Values that ask for what is done anyway: accepted in silence.
+    /// Values that request what is done anyway: accepted without a warning.
     pub neutral: &'static [&'static str],
-    /// A value that has the effect; with `;` and other options that it needs beside it.
+    /// A value that has the effect; with `;` and other options that it needs.
     pub example: &'static str,
     /// Whether it stands without a value, and in the command line takes one only behind a `=`.
     pub bare: bool,
@@ -46,7 +46,7 @@ impl FioOption {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
-    /// Whether a value asks for what is done anyway.
+    /// Whether a value requests what is done anyway.
     pub(in crate::fio) fn is_neutral(&self, value: &str) -> bool {
         self.neutral.contains(&value)
     }
@@ -56,7 +56,7 @@ impl FioOption {
         self.example.split_once(';').map_or(self.example, |(value, _)| value)
     }
 
-    /// The options that the example needs beside it, one per line.
+    /// The other options that the example needs, one per line.
     pub fn example_beside(&self) -> impl Iterator<Item = &'static str> {
         self.example.split(';').skip(1)
     }

@@ -1,9 +1,9 @@
 //! Every option of fio that is known, and what it does here.
 //!
-//! Purpose: the one place that says so: job files, the command line, its help, the tests and
-//! docs/fio.md read it. Invariant:
-//! an option that is accepted changes the plan or carries a warning; all others are refused with
-//! the way out. A value that asks for what is done anyway is accepted in silence.
+//! Purpose: the one place that defines this: job files, the command line, its help, the tests and
+//! docs/fio.md read it. Invariant: an option that is accepted changes the plan or carries a
+//! warning; all others are refused with the way out. A value that requests what is done anyway is
+//! accepted without a warning.
 
 mod entry;
 mod files;
@@ -58,7 +58,7 @@ fn find_among(
     entries.find(|entry| entry.names().any(|known| known == name))
 }
 
-/// The known name that is most like another; `more` are known beside the catalogue's.
+/// The known name that is most like another; `more` are known in addition to the catalogue's.
 pub fn nearest<'a>(name: &str, more: &'a [String]) -> Option<&'a str> {
     let more = more.iter().map(String::as_str);
     let known = entries().flat_map(FioOption::names).map(|name| -> &'a str { name });

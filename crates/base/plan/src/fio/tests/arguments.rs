@@ -1,4 +1,4 @@
-//! Options of a command line beside those of files, and what is refused of both at once.
+//! Options of a command line together with options of files, and combinations that are refused.
 
 use std::ffi::OsString;
 

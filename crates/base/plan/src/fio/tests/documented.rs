@@ -1,4 +1,4 @@
-//! docs/fio.md says of every option what the catalogue says. `UPDATE_DOCS=1` writes it again.
+//! docs/fio.md documents every option as the catalogue has it. `UPDATE_DOCS=1` regenerates it.
 
 use std::fmt::Write;
 use std::path::Path;

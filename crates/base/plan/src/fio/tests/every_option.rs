@@ -14,7 +14,7 @@ fn plan(text: &str) -> Result<FioPlan, FioError> {
     plan_in(desk.with_data("there", 8192).with_data("/d/e/f", 65_536), text)
 }
 
-/// A job with an option's example and what that needs beside it.
+/// A job with an option's example and the other options that it needs.
 fn with(entry: &FioOption, name: &str, value: Option<&str>) -> String {
     let beside: Vec<&str> = entry.example_beside().collect();
     // The first of two jobs, so that there is something to wait for and to group.

@@ -1,8 +1,8 @@
 //! Which answers and printed figures the cells of an extent are about.
 //!
 //! Purpose: they name levels, and an extent may leave a factor at one of its levels in all of its
-//! cells. Invariant: where that is another level than the one that is named, nothing is said of it:
-//! the figures would be those of something else.
+//! cells. Invariant: where that level is not the named one, nothing is reported: the figures would
+//! belong to something else.
 
 use super::{CellLayout, Key, is_so};
 use crate::study::setting::{Setting, SettingId};
@@ -49,7 +49,7 @@ impl<'a> ExtentCells<'a> {
         all.iter().filter(is_asked).cloned().collect()
     }
 
-    /// The printed figures that stand beside these cells.
+    /// The printed figures that are compared with these cells.
     pub fn then(&self, then: &Then) -> Then {
         let figures = then.figures.iter().filter(|figure| {
             self.has(&figure.at) && figure.over.as_ref().is_none_or(|over| self.has(over))

@@ -75,7 +75,7 @@ impl<'a> CellLayout<'a> {
         Self { source, design, rules, measuring, defaults: defaults(), columns }
     }
 
-    /// The cells of the parts that are asked for.
+    /// The cells of the requested parts.
     ///
     /// # Errors
     /// Too many of them, a level that none keeps, levels that are the same, or a workload that
@@ -265,7 +265,7 @@ impl<'a> CellLayout<'a> {
         })
     }
 
-    /// Cells that differ only in what is no factor could not be told apart.
+    /// Cells that differ only in what is no factor could not be distinguished.
     fn same_levels(&self, part: &PartDesign, other: &Cell) -> StudyTextError {
         let why = format!(
             "differs from part {} only in what is no factor, at {}",

@@ -34,7 +34,7 @@ fn plain_token(setting: Option<Setting>, label: &str) -> String {
         (Ok(SettingValue::Word(_)), _) if label == "none" => format!("no_{}", setting.name),
         (Ok(SettingValue::Disk(None)), _) => "own_storage".to_owned(),
         (Ok(SettingValue::Disk(Some(disk))), _) => disk_token(&disk),
-        // A word says which setting it is of; a number does not.
+        // A word identifies its setting; a number does not.
         (Ok(SettingValue::Text(_)), _) if !plain.starts_with(|c: char| c.is_ascii_digit()) => plain,
         (Ok(SettingValue::Text(_)), short) => format!("{short}{plain}"),
         (_, "") => plain,

@@ -1,6 +1,7 @@
 //! All settings of one combination.
 //!
-//! Invariant: every setting that has a default is there, until it has no meaning beside the others.
+//! Invariant: every setting that has a default is present, unless it has no meaning together with
+//! the others.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +38,7 @@ impl<'a> Settings<'a> {
         self.0.get(&id).copied()
     }
 
-    /// What tells combinations apart.
+    /// What distinguishes combinations.
     pub fn key(&self) -> Vec<(SettingId, &'a str)> {
         self.0.iter().map(|(id, set)| (*id, set.label.as_str())).collect()
     }
@@ -136,7 +137,7 @@ impl<'a> Settings<'a> {
         })
     }
 
-    /// Takes out what has no meaning beside the others, so that combinations which differ in
+    /// Takes out what has no meaning together with the others, so that combinations which differ in
     /// nothing else are one.
     pub fn keep_meaningful(&mut self) {
         let all = self.clone();
@@ -151,7 +152,7 @@ impl<'a> Settings<'a> {
             (SettingKind::Workload, false) => {
                 id == SettingId::RandomDistribution && self.is_of_database(id)
             }
-            // A second engine beside requests is refused, not dropped.
+            // A second engine together with requests is refused, not dropped.
             (SettingKind::Transactions, true) => {
                 id == SettingId::SecondWorkers && self.has_second()
             }
@@ -191,8 +192,8 @@ impl<'a> Settings<'a> {
         self.count(SettingId::SecondWorkers).is_some_and(|workers| workers > 0)
     }
 
-    /// What is said of a second engine has no meaning where the text says that there is none. Where
-    /// it says nothing of that, it is kept and refused.
+    /// Settings of a second engine have no meaning where the text states that it has none. Where it
+    /// does not state that, they are kept and refused.
     fn is_second_meant(&self, id: SettingId) -> bool {
         let is_written =
             |id| self.assigned(id).is_some_and(|set: &SettingAssignment| set.at.is_some());
@@ -235,7 +236,7 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// Whether it says something of a second engine, beside that there is one.
+/// Whether it is a setting of a second engine, other than the one that turns it on.
 fn is_of_second(id: SettingId) -> bool {
     match id {
         SettingId::SecondRowUpdates | SettingId::SecondRateTps => true,

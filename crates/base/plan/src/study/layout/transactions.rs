@@ -25,7 +25,8 @@ const OF_TABLES: [SettingId; 8] = [
 ];
 /// Between the seeds of two engines: more than a study has replicates.
 const SECOND_SEED: u64 = 1 << 32;
-/// What readers beside a database read: pages of its size, in a file that no cache of a disk holds.
+/// What readers that run with a database read: pages of its size, in a file that no cache of a disk
+/// holds.
 const READ_BYTES: u32 = 16 << 10;
 const READ_FILE_BYTES: u64 = 256 << 20;
 
@@ -84,7 +85,7 @@ pub(in crate::study) fn transactions(
         spec.settings.insert(Setting::of(SettingId::RedoVolume).name.to_string(), true.to_string());
     }
     if settings.is_on_engine() {
-        // What is said of the engine itself stands over what is said of every database.
+        // Settings of the engine itself override settings of every database.
         spec.settings.extend(of_engine(settings, OF_BOTH));
         spec.settings.extend(of_engine(settings, OF_ENGINE));
     } else {
@@ -97,11 +98,11 @@ pub(in crate::study) fn transactions(
     Ok(Some(spec))
 }
 
-/// The load of a second engine beside that of the first: the same transactions on tables of its
+/// The load of a second engine that runs with the first: the same transactions on tables of its
 /// own, under its own settings, by the names that the first one's have; none where there is none.
 ///
 /// # Errors
-/// When what is said of it does not go together.
+/// When its settings do not go together.
 pub(in crate::study) fn second(
     settings: &Settings<'_>,
     first: Option<&TransactionSpec>,
@@ -148,7 +149,7 @@ pub(in crate::study) fn second(
     Ok(Some(spec))
 }
 
-/// Threads that read a file beside a database; none where there are none.
+/// Threads that read a file while a database runs; `None` without any.
 pub(in crate::study) fn readers(
     settings: &Settings<'_>,
     beside: &TransactionSpec,

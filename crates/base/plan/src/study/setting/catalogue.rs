@@ -24,7 +24,7 @@ impl Words for Scheduler {
     };
 }
 
-/// The file APIs that a study measures: all but the one that touches nothing.
+/// The file APIs that a study measures: all except the one that touches nothing.
 const ENGINES: WordSet = WordSet {
     names: || IoApi::names().into_iter().filter(|name| *name != IoApi::Null.name()).collect(),
     name_of: |text| Some(IoApi::of(text).filter(|api| *api != IoApi::Null)?.name()),

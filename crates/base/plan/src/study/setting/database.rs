@@ -1,9 +1,9 @@
-//! Settings that only a database knows.
+//! Settings that only a database has.
 //!
 //! Invariant: a setting of a database is taken by its form (`engine.NAME`, `server.NAME`,
-//! `database.NAME` for either, or `second.NAME` for a second engine beside the first). Names and
-//! values of the engine are then checked by its catalogue, at their place in the text; what a
-//! server takes, only that server knows.
+//! `database.NAME` for either, or `second.NAME` for a second engine next to the first). Names and
+//! values of the engine are then checked by its catalogue, at their place in the text; only the
+//! server itself can check its own.
 
 use iostrata_innodb::{SettingError, Settings};
 

@@ -68,7 +68,7 @@ pub enum Takes {
     Disk,
     /// The embedded engine, or a server's flavour with or without its version.
     Database,
-    /// Whatever the database takes; who knows it checks it.
+    /// Whatever the database takes; it is checked there.
     Text,
 }
 
@@ -101,7 +101,7 @@ pub struct Setting {
     pub kind: SettingKind,
     /// What its value looks like.
     pub takes: Takes,
-    /// Its value where a study says nothing; without one it is left alone.
+    /// Its value where a study does not set it; without one it is left alone.
     pub default: Option<&'static str>,
     /// What stands before its level in the name of a point.
     pub short: SettingName,
@@ -153,8 +153,7 @@ impl Setting {
         }
     }
 
-    /// A level as a place on an axis. A rate of 0 is none: as fast as it goes has no place beside
-    /// rates.
+    /// A level as a place on an axis. A rate of 0 has none: unlimited has no place among rates.
     pub fn position(&self, label: &str) -> Option<f64> {
         let is_rate = matches!(
             self.id,

@@ -15,7 +15,7 @@ pub(in crate::study) const KEYS: &[&str] =
     &["asks", "findings", "metric", "at", "of", "over", "take", "more", "less", "same", "effect"];
 const EFFECT: &str = "[[answer.effect]]";
 const EFFECT_KEYS: &[&str] = &["name", "to"];
-/// More effects than these cannot be told apart in one picture.
+/// More effects than these cannot be distinguished in one picture.
 const EFFECTS_MAX: usize = 8;
 /// Answers of a study at most: more would push the rest of the page out of sight.
 const ANSWERS_MAX: usize = 12;

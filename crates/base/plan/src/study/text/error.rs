@@ -21,7 +21,7 @@ impl std::fmt::Display for TextPlace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{thing}{}: {why}; {fix}", before(place.as_deref()), quoted(found))]
 pub struct StudyTextError {
-    /// Where; absent for what was said on the command line.
+    /// Where; absent for what was given on the command line.
     pub place: Option<Box<TextPlace>>,
     /// The thing: `[measure] budget`, `factor workers`.
     pub thing: String,

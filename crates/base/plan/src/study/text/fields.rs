@@ -93,7 +93,7 @@ impl<'a> Fields<'a> {
     /// A value read by a parser.
     ///
     /// # Errors
-    /// What the parser says, with the place.
+    /// The parser's message, with the place.
     pub fn parsed<T, E: Into<(String, String)>>(
         &self,
         key: &str,

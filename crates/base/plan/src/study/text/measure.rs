@@ -32,7 +32,7 @@ fn refuse<T>(why: &str, fix: &str) -> Result<T, Refusal> {
     Err((why.to_owned(), fix.to_owned()))
 }
 
-/// Puts what a table says over what is there.
+/// Overrides what is there with the values of a table.
 ///
 /// # Errors
 /// The first value that cannot be used.
@@ -92,7 +92,7 @@ fn precision(text: &str) -> Result<f64, Refusal> {
     }
 }
 
-/// Whether a precision can be asked for.
+/// Whether a precision is a valid target.
 pub(in crate::study) fn precision_fits(share: f64) -> bool {
     share > 0.0 && share < 1.0
 }

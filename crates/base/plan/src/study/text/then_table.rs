@@ -19,7 +19,7 @@ pub(in crate::study) struct LevelReader<'a> {
     pub source: &'a SourceText,
     /// The factors and levels there are.
     pub vocabulary: &'a Vocabulary<'a>,
-    /// The cells in full extent: what is said of points must be said of some of them.
+    /// The cells in full extent: a statement about points must match some of them.
     pub cells: &'a [Cell],
 }
 
@@ -29,7 +29,7 @@ impl LevelReader<'_> {
     /// What was printed.
     ///
     /// # Errors
-    /// The first thing that is wrong; a figure beside which no cell stands is.
+    /// The first thing that is wrong; so is a figure that no cell matches.
     pub fn then(&self, at: usize, entries: &[TomlEntry]) -> Result<Then, StudyTextError> {
         let fields = Fields::open(self.source, "[then]", entries, KEYS)?;
         let from = fields.needed("source", at, "say who printed it, where and when")?;

@@ -1,4 +1,4 @@
-//! TOML as a tree that knows where everything stands.
+//! TOML as a tree with the place of everything in the text.
 //!
 //! Invariant: tables keep the order of the text, because the order of factors is the order of
 //! columns; numbers are kept as text, because settings read them in their own way.

@@ -4,7 +4,7 @@ use super::*;
 
 const STALLED: StallSpan = StallSpan { from_s: 10.2, to_s: 14.1, sessions: 8 };
 
-/// A sample per second; `at` says what each holds, and whether it is within the stall.
+/// A sample per second; `at` makes each from its second and whether it is within the stall.
 fn samples(at: impl Fn(u64, bool) -> TargetSample) -> Vec<StallSample> {
     let sampled = |second: u64| {
         let is_within = (11..=14).contains(&second);
@@ -122,7 +122,7 @@ fn redo_that_is_synced_once_a_second_is_not_stuck_within_the_second() {
     };
     assert_eq!(short(0, 1), StallCause::Unknown);
     assert_eq!(short(1, 1), StallCause::Device);
-    // Redo waits as long while nothing stalls: commits do not ask for it, and what is in flight are
+    // Redo waits as long while nothing stalls: commits do not require it, and what is in flight are
     // pages.
     assert_eq!(short(1, 3), StallCause::Unknown);
 }

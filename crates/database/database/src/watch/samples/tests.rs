@@ -90,7 +90,7 @@ fn what_is_not_told_is_absent() {
     assert_eq!(said, expected);
 }
 
-/// A sample that tells so many writes of the redo.
+/// A sample with so many writes of the redo.
 fn with_redo(second: u64, writes: u64) -> TargetSample {
     let mut table = FileTable::new(FileIoSource::PerformanceSchema);
     table.entry(FileClass::Redo).writes = Some(writes);
@@ -178,7 +178,7 @@ fn totals_are_what_the_counters_grew_by() {
     let last = watch.take(seen(4.0, sample(7)));
     assert_eq!((total(&last, "tps"), total(&last, "flush_lru_pages_per_s")), (Some(600), None));
     assert_eq!((last.totals.samples, last.totals.errors), (4, 1));
-    // What it did before a restart stays, and what it counts anew is added.
+    // What it did before a restart stays, and its new counts are added.
     let anew = |second| TargetSample { started_s: Some(1_060), ..sample(second) };
     watch.take(seen(5.0, anew(0)));
     let last = watch.take(seen(6.0, anew(1)));

@@ -1,4 +1,4 @@
-//! What servers said under load, small parts of it, and what it means.
+//! Parts of what servers reported under load, and their meaning.
 
 use super::super::monitor_text::MonitorText;
 use super::super::source::{status_names, with_metrics};

@@ -409,7 +409,7 @@ fn seen(kind: SeenKind, inode: u64, bytes: u64) -> PathEntry {
 /// How a server behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerWays {
-    /// It mounts, answers, and ends when it is asked to.
+    /// It mounts, answers, and ends on request.
     Well,
     /// It never answers, and ends only when it is killed.
     Stuck,

@@ -24,7 +24,7 @@ use crate::disk::{Aligned, Batch, BatchCompletion, DiskError, Durability, FileId
 /// The most bytes of one request to the kernel; the rest of a longer one follows.
 const REQUEST_BYTES_MAX: usize = 1 << 30;
 
-/// A read or write as the kernel is asked for it.
+/// A read or write as it is submitted to the kernel.
 pub(super) struct Transfer {
     file: i32,
     is_write: bool,
@@ -64,7 +64,7 @@ const KINDS: [(BatchKind, &str, Make); 2] = [
     (BatchKind::Libaio, "libaio", |depth| Ok(Box::new(Libaio::new(depth)?))),
 ];
 
-/// The carrier that was asked for or the next lower one; none for batches that run in turn.
+/// The requested carrier or the next lower one; none for batches that run in turn.
 pub(super) fn grant(asked: BatchKind, depth: u32) -> (Option<Box<dyn Carrier>>, BatchGrant) {
     first_of(&KINDS, asked, depth)
 }
@@ -224,7 +224,7 @@ impl QueuedBatch {
             self.slots[slot as usize] = Some(request);
             // SAFETY: the request keeps its buffer and its file until `settle` takes it out of its
             // slot, which happens when it is refused or complete; dropping `self` waits for that.
-            // Nothing looks at the buffer meanwhile.
+            // Nothing reads the buffer meanwhile.
             unsafe { carrier.push(slot, &transfer) };
         }
         carrier.start(&mut self.refused);
@@ -328,7 +328,7 @@ impl Drop for QueuedBatch {
 // The ring is bound to no thread: the caller of `drain` need not be the one of `push`.
 
 const ENTER_GETEVENTS: u32 = 1;
-/// Between two looks at the completions when the kernel cannot be asked to wait.
+/// The time between two checks for completions when the kernel cannot wait for them.
 const LOOK_EVERY: Duration = Duration::from_micros(100);
 
 /// A ring.

@@ -1,7 +1,7 @@
 //! One open file of a real disk, and the writes to it that the kernel does not tear.
 //!
 //! Invariant: a read or write goes on until all of it is done; a call that a signal cut short is
-//! repeated. It knows nothing of directories.
+//! repeated. It does not handle directories.
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -105,8 +105,8 @@ impl OpenFile {
         }
     }
 
-    /// Writes all of `parts` behind one another from `at` on. The kernel takes no gathered write
-    /// as one that is whole or not there after a crash, so none asks for that.
+    /// Writes all of `parts` behind one another from `at` on. The kernel does not accept a gathered
+    /// write as atomic (whole or absent after a crash), so none requests it.
     pub(super) fn write_parts(
         &self,
         at: u64,
@@ -148,7 +148,7 @@ fn facts(file: BorrowedFd<'_>, direct: bool) -> Facts {
         block_bytes: if direct { alignment(file).offset_bytes } else { 1 },
         physical_block_bytes: physical.and_then(|text| text.parse().ok()).unwrap_or(4096),
         direct,
-        // The kernel promises it only to writes that ask for it.
+        // The kernel promises it only to writes that request it.
         atomic_write_bytes: 0,
     }
 }
@@ -189,8 +189,8 @@ fn whole(
 // Writes that the kernel does not tear (RWF_ATOMIC, Linux 6.11; ext4 and XFS from 6.13 on).
 //
 // Invariant: a write carries the flag only when the kernel takes it that way: direct, its length a
-// power of two within the limits of the file, at a multiple of its length. Nothing is believed
-// that the kernel did not say for this very file.
+// power of two within the limits of the file, at a multiple of its length. Only what the kernel
+// reports for this very file counts.
 
 /// STATX_WRITE_ATOMIC of include/uapi/linux/stat.h, which rustix does not name.
 const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x0001_0000);
@@ -203,7 +203,7 @@ struct AtomicLimits {
 }
 
 impl AtomicLimits {
-    /// What the kernel says about a file that was opened for direct I/O.
+    /// What the kernel reports about a file that was opened for direct I/O.
     pub(super) fn of(file: BorrowedFd<'_>) -> Option<Self> {
         let stat = statx(file, c"", AtFlags::EMPTY_PATH, WRITE_ATOMIC).ok()?;
         let (min, max) = (stat.stx_atomic_write_unit_min, stat.stx_atomic_write_unit_max);
@@ -211,7 +211,7 @@ impl AtomicLimits {
     }
 
     /// What the fields of a statx mean: nothing when the mask does not vouch for them, when they
-    /// are 0 (the file system knows the question, the device has no answer) or out of order.
+    /// are 0 (the file system supports the field, the device has no value) or out of order.
     fn from_statx(mask: u32, min_bytes: u32, max_bytes: u32) -> Option<Self> {
         let answered = mask & WRITE_ATOMIC.bits() != 0;
         let powers = min_bytes.is_power_of_two() && max_bytes.is_power_of_two();

@@ -1,10 +1,10 @@
 //! A disk over a directory of a real file system, its options, and the right to use the directory
 //! alone.
 //!
-//! Invariant: direct I/O where the file system takes it, and `facts` says whether it did; nothing
-//! is synced that was not asked for. Clones are the same disk. No option changes what a call
-//! promises, only how it is kept and what it costs. Who may use the directory is not its matter,
-//! unless it is asked for the lock.
+//! Invariant: direct I/O where the file system takes it, and `facts` reports whether it did;
+//! nothing is synced unless requested. Clones are the same disk. No option changes what a call
+//! promises, only how it is kept and what it costs. Who may use the directory is not its concern,
+//! unless the lock is requested.
 
 mod batch;
 mod file;
@@ -64,7 +64,7 @@ impl std::fmt::Debug for RealDisk {
 }
 
 impl RealDisk {
-    /// Takes an existing directory as a disk; `direct` asks for direct I/O, file by file. Batches
+    /// Takes an existing directory as a disk; `direct` requests direct I/O, file by file. Batches
     /// run in turn.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl RealDisk {
     ///
     /// # Errors
     /// When the directory cannot be opened. What the kernel does not grant is no error:
-    /// [`facts`](Disk::facts) and [`batch_granted`](Self::batch_granted) say so.
+    /// [`facts`](Disk::facts) and [`batch_granted`](Self::batch_granted) report it.
     pub fn with(directory: &Path, options: RealOptions) -> Result<Self, DiskError> {
         let name = directory.display().to_string();
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
@@ -243,7 +243,7 @@ impl Disk for RealDisk {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.0.directory).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            // Unknown is a file too: some file systems do not say.
+            // Unknown is a file too: some file systems do not report the type.
             let is_file = !matches!(entry.file_type(), FileType::Directory | FileType::Symlink);
             // A name that is not text was not made here.
             if let (true, Ok(name)) = (is_file, entry.file_name().to_str()) {
@@ -268,7 +268,7 @@ fn starts<'a>(at: u64, parts: &'a [&Aligned]) -> impl Iterator<Item = u64> + 'a 
     })
 }
 
-// How a real disk does what it is asked.
+// How a real disk carries out its calls.
 //
 // Invariant: no option changes what a call promises, only how it is kept and what it costs.
 
@@ -279,7 +279,7 @@ pub enum WriteThrough {
     #[default]
     PerWrite,
     /// By O_DSYNC on the file: every write of this disk is durable when it returns, also those that
-    /// did not ask for it.
+    /// did not request it.
     OpenFlag,
 }
 
@@ -296,7 +296,7 @@ pub enum BatchKind {
     IoUring,
 }
 
-/// What a real disk is asked for.
+/// The options of a real disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RealOptions {
     /// Direct I/O, file by file, where the file system takes it.
@@ -307,8 +307,8 @@ pub struct RealOptions {
     pub batch: BatchKind,
     /// Requests that one batch keeps in flight at most, 1 to [`MOST_DEPTH`]; more wait their turn.
     pub depth: u32,
-    /// Ask the kernel not to tear writes (RWF_ATOMIC) that it can take that way: direct, of a
-    /// length that is a power of two within the limits of the file, at a multiple of that length.
+    /// Request of the kernel not to tear writes (RWF_ATOMIC) that it can take that way: direct, of
+    /// a length that is a power of two within the limits of the file, at a multiple of that length.
     /// `Facts::atomic_write_bytes` is 0 without it.
     pub atomic: bool,
 }
@@ -332,24 +332,23 @@ impl Default for RealOptions {
 /// What the batches of a disk are made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchGrant {
-    /// The kind; for [`BatchKind::Sync`] the depth says nothing.
+    /// The kind; for [`BatchKind::Sync`] the depth means nothing.
     pub kind: BatchKind,
     /// Requests in flight at most.
     pub depth: u32,
-    /// What was asked for and not granted, and why.
+    /// What was requested and not granted, and why.
     pub refused: Vec<Refusal>,
 }
 
 // The right to use a directory alone.
 //
-// Invariant: it is held by the open file (flock), not by the file's content or being there: it
-// goes when the holder drops it or dies, and nothing has to be cleaned up after a crash. The
-// holder's process number in the file is for the message only.
-// It keeps out only users that ask for it; it protects no file. Network file systems may not have
-// it.
+// Invariant: it is held by the open file (flock), not by the file's content or being there: it goes
+// when the holder drops it or dies, and nothing has to be cleaned up after a crash. The holder's
+// process number in the file is for the message only. It keeps out only users that take it; it
+// protects no file. Network file systems may not have it.
 
-/// The only use of a directory, among those that ask for it under the same name. Released when it
-/// is dropped or the process ends; the file stays.
+/// The only use of a directory, among those that lock it under the same name. Released when it is
+/// dropped or the process ends; the file stays.
 #[derive(Debug)]
 pub struct DirectoryLock {
     file: OwnedFd,
@@ -361,7 +360,7 @@ impl RealDisk {
     /// process as in others. The file `name` is made and stays; [`list`] shows it.
     ///
     /// # Errors
-    /// [`DiskError::Locked`] when someone holds it, or what the system says.
+    /// [`DiskError::Locked`] when someone holds it, or the system's error.
     ///
     /// [`list`]: crate::disk::Disk::list
     pub fn lock(&self, name: &FileName) -> Result<DirectoryLock, DiskError> {

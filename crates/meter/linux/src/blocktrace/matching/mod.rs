@@ -63,7 +63,7 @@ pub struct BioTimes {
     pub issued_ns: u64,
     /// Its request was complete.
     pub completed_ns: u64,
-    /// Index of the call in [`MatchedRequests::calls`] that asked for it.
+    /// Index of the call in [`MatchedRequests::calls`] that issued it.
     pub call: Option<usize>,
 }
 
@@ -153,13 +153,13 @@ fn conclude(requests: Requests, mut calls: Calls, options: &MatchOptions) -> Mat
 //
 // An I/O limit takes a bio away from its caller and lets a kernel worker bring it later; so do
 // encrypted devices. Such a bio names no call. It is given to the call without a bio of its own
-// that it fits into: same direction, same length where the call says,
-// begun before the bio arrived and ended after it was complete; of several the one that ended
-// first, since a call returns soon after its bio. Limits let requests of one direction through in
-// their order, so that a wrong choice exchanges two calls and leaves the mean as it is.
-// Write-back is left alone: no call waits for it, and the kernel marks it so.
+// that it fits into: same direction, same length where the call has one, begun before the bio
+// arrived and ended after it was complete; of several the one that ended first, since a call
+// returns soon after its bio. Limits let requests of one direction through in their order, so that
+// a wrong choice exchanges two calls and leaves the mean as it is. Write-back is left alone: no
+// call waits for it, and the kernel marks it so.
 
-/// Calls are looked at up to this many for one bio; more do not end nearly at the same time.
+/// At most this many calls are tried for one bio; more do not end nearly at the same time.
 const TRIED_MAX: usize = 4096;
 
 /// Calls without a bio, in the order of their ends.
@@ -358,7 +358,7 @@ impl Requests {
         self.enter(number, request);
     }
 
-    /// `span` is the request that goes; the one that ends where it begins takes its bios.
+    /// `span` is the request that disappears; the request that ends where it begins takes its bios.
     fn request_merged(&mut self, span: Span) {
         let at = (span.device, span.sector);
         let is_idle = |request: &TracedRequest| request.issued_ns.is_none();
@@ -508,7 +508,8 @@ fn forget(places: &mut HashMap<RequestPlace, Vec<u64>>, at: RequestPlace, number
     }
 }
 
-/// Writes after a flush wait for it in the queue, so that their times say nothing about writes.
+/// Writes after a flush wait for it in the queue, so that their times do not count as times of
+/// writes.
 fn is_counted(bio: &Bio) -> bool {
     matches!(bio.span.kind, RequestKind::Read | RequestKind::Write)
 }
@@ -518,7 +519,7 @@ struct Call {
     kind: CallKind,
     began_ns: u64,
     ended_ns: Option<u64>,
-    /// What was asked for, where the call says.
+    /// The requested length, where the call has one.
     bytes: Option<u64>,
     queued_ns: Option<u64>,
     completed_ns: u64,
@@ -617,7 +618,7 @@ impl Calls {
         }
     }
 
-    /// The call that this thread works for, if that asked for such a bio.
+    /// The call that this thread works for, if it requested such a bio.
     fn claim(&mut self, tid: u32, span: &Span, ns: u64) -> Option<usize> {
         let number = *self.by_thread.get(&tid).or_else(|| self.last_submitted.get(&tid))?;
         let call = self.all.get_mut(number)?;

@@ -230,7 +230,7 @@ fn a_call_that_the_limit_held_back_is_found_by_its_wait() {
     let bio = write(64, 8);
     let by_worker = EventKind::BioQueued { span: bio, by_worker: true };
     let events = vec![
-        // Returns too soon, asks for another length, waits as well but returns later, comes after.
+        // Returns too soon, requests another length, waits as well but returns later, comes after.
         began(0, 1, 8),
         ended(50, 1),
         began(0, 2, 16),

@@ -28,7 +28,7 @@ pub fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
 }
 
 impl Instance {
-    /// Makes an instance with every event on; the error says what is missing.
+    /// Makes an instance with every event on; the error names what is missing.
     pub fn make(buffer_kib: u64) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("tracing needs root".to_owned());

@@ -18,7 +18,7 @@ struct LoopMount {
 }
 
 impl LoopMount {
-    /// Makes and mounts `file_system` on `count` devices; the error says what is missing.
+    /// Makes and mounts `file_system` on `count` devices; the error names what is missing.
     fn make(file_system: &str, options: &[&str], count: usize) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("loop devices need root".to_owned());

@@ -15,7 +15,7 @@ use iostrata_run::host::{DirectIoBehaviour, Evidence, HostFacts, OwnIo, PathFact
 use iostrata_stats::Verdict;
 use tempfile::TempDir;
 
-/// A directory on a real disk, or `None` (said on stderr) where there is none.
+/// A directory on a real disk, or `None` (noted on stderr) where there is none.
 fn on_disk(test: &str) -> Option<(TempDir, PathFacts)> {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let facts = describe_path(&Root::system(), dir.path()).unwrap();

@@ -9,7 +9,7 @@ use crate::profile::work;
 
 const THREADS: u64 = 16;
 
-/// A profiler; absent, with a line that says why, where the system allows none.
+/// A profiler; absent, with a line that gives the reason, where the system allows none.
 fn profiler(options: ProfileOptions) -> Option<Profiler> {
     match Profiler::open(&options) {
         Ok(profiler) => Some(profiler),
