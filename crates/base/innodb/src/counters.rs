@@ -99,7 +99,7 @@ pub enum CounterOrigin {
 }
 
 impl Counter {
-    /// How many there are.
+    /// The number of counters.
     pub const COUNT: usize = COUNTERS.len();
 
     /// Its row of the catalogue.
@@ -214,8 +214,8 @@ counters! {
     BufferPoolPagesData "buffer_pool_pages_data" Pages Gauge Status "Frames that hold a page, clean or dirty.";
     BufferPoolPagesDirty "buffer_pool_pages_dirty" Pages Gauge Status "Pages in the pool that are newer than on disk.";
     BufferPoolBytesDirty "buffer_pool_bytes_dirty" Bytes Gauge Status "Bytes of the dirty pages.";
-    BufferPoolReadRequests "buffer_pool_read_requests" Events Total Status "Pages asked for.";
-    BufferPoolReads "buffer_pool_reads" Events Total Status "Pages asked for that were not in the pool and had to be read.";
+    BufferPoolReadRequests "buffer_pool_read_requests" Events Total Status "Pages requested.";
+    BufferPoolReads "buffer_pool_reads" Events Total Status "Pages requested that were not in the pool and had to be read.";
     BufferPoolWriteRequests "buffer_pool_write_requests" Events Total Status "Records applied to pages in the pool.";
     BufferPoolWaitFree "buffer_pool_wait_free" Events Total Status "Times that a page waited because no frame was free.";
     BufferPoolPagesFlushed "buffer_pool_pages_flushed" Pages Total Status "Dirty pages written, for whatever reason.";
@@ -272,8 +272,8 @@ counters! {
     CpuNsRows "cpu_ns_rows" Nanoseconds Total Ours "Processor time in reading, locking and applying the rows of batches and transactions, taken from one call in 63.";
     CpuNsCommit "cpu_ns_commit" Nanoseconds Total Ours "Processor time in waiting for tickets, taken from one in 63.";
     CpuNsCleaner "cpu_ns_cleaner" Nanoseconds Total Ours "Processor time of the cleaner.";
-    PolicyDecisions "policy_decisions" Events Total Ours "Times that the flushing policy was asked what to do.";
-    PolicyDecisionNs "policy_decision_ns" Nanoseconds Total Ours "Time that this took, with all that it looks at.";
+    PolicyDecisions "policy_decisions" Events Total Ours "Decisions of the flushing policy.";
+    PolicyDecisionNs "policy_decision_ns" Nanoseconds Total Ours "Time that these took, with all that they read.";
     PolicyPagesPerS "policy_pages_per_s" Pages Gauge Ours "Pages per second that the flushing policy counts on now: what steady has seen the device write, or the cap of the others; 0 where nothing caps it or it is not known yet.";
     PolicyRaisedPagesPerS "policy_raised_pages_per_s" Pages Gauge Ours "Pages per second that flush_write_limit = auto-raised has added.";
     PolicyBound "policy_bound" Events Gauge Ours "What held the flushing policy's last order back: 0 nothing, 1 io_capacity, 2 io_capacity_max, 3 the device.";
@@ -349,7 +349,7 @@ pub enum StatusFault {
     /// Too few bytes.
     #[error("a status page has {STATUS_BYTES} bytes; found {found}")]
     Short {
-        /// How many there are.
+        /// The number of bytes found.
         found: usize,
     },
     /// Something else, or nothing published yet.

@@ -48,7 +48,7 @@ pub const FRAMES_MIN: u64 = 64;
 const REDO_PAGES_MIN: u64 = 16;
 const LOG_BUFFER_PAGES_MIN: u64 = 4;
 
-/// The share of memory that the pool takes on a machine of its own.
+/// The share of memory that the pool takes on a dedicated machine.
 const POOL_MEMORY_SHARE: u64 = 4;
 
 impl Settings {
@@ -248,7 +248,7 @@ pub enum TextError {
 }
 
 impl Settings {
-    /// What lines stand for that are left out of a kept text: the defaults when the first was kept.
+    /// The values of lines that are left out of a kept text: the defaults when the first was kept.
     /// They stay as they are whatever the defaults become, or data would change with the program.
     #[must_use]
     pub fn left_out() -> Settings {

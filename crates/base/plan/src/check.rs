@@ -30,7 +30,7 @@ pub struct SpecError {
     pub fix: String,
 }
 
-/// The block sizes there are, as a fix.
+/// The existing block sizes, as a fix.
 pub fn block_range() -> String {
     format!("use {} to {}", Size(BLOCK_BYTES_MIN.into()), Size(BLOCK_BYTES_MAX.into()))
 }

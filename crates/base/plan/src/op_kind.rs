@@ -56,7 +56,7 @@ kinds! {
 }
 
 impl OpKind {
-    /// How many there are.
+    /// The number of kinds.
     pub const COUNT: usize = Self::ALL.len();
     /// The kinds of a file's requests that every document names.
     pub const OF_FILES: [Self; 3] = [Self::Read, Self::Write, Self::Sync];
@@ -72,7 +72,7 @@ impl OpKind {
     }
 }
 
-/// One value for each kind of operation that there was.
+/// One value for each kind of operation that occurred.
 ///
 /// In JSON an object with the names of the kinds; flattened into its owner as a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl<T> PerKind<T> {
         self.0[kind as usize].as_mut()
     }
 
-    /// The value of a kind, the default one if there was none.
+    /// The value of a kind; the default if absent.
     pub fn entry(&mut self, kind: OpKind) -> &mut T
     where
         T: Default,
@@ -103,12 +103,12 @@ impl<T> PerKind<T> {
         self.0[kind as usize].take()
     }
 
-    /// Whether there is none at all.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }
 
-    /// The kinds that there are, in the order of reports.
+    /// The present kinds, in the order of reports.
     pub fn kinds(&self) -> impl Iterator<Item = OpKind> {
         self.iter().map(|(kind, _)| kind)
     }

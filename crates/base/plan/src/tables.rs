@@ -33,7 +33,7 @@ impl Words for Memory {
     const WORDS: &'static [Word<Self>] = &[
         word(Self::Malloc, "malloc")
             .or(&["mmap", "shm", "mmapshared"])
-            .help("Pages of the usual size, as databases and fio have them unless told otherwise"),
+            .help("Pages of the usual size, as databases and fio have them by default"),
         word(Self::MmapHuge, "mmaphuge").or(&["shmhuge"]).help(
             "Huge pages, which need not be reserved: a large request is not split for its memory",
         ),

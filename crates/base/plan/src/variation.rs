@@ -409,7 +409,7 @@ pub struct Variation {
     /// The files are read into the page cache before the window.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pre_read: bool,
-    /// Requests are those of a log.
+    /// Requests come from a log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<Replay>,
     /// Requests are logged.

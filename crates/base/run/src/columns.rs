@@ -67,7 +67,7 @@ impl Column {
         let mut before = 0_u64;
         let mut numbers = Vec::new();
         while numbers.len() < self.n {
-            let word = take_leb128(&mut rest).ok_or("a column is shorter than it says")?;
+            let word = take_leb128(&mut rest).ok_or("a column is shorter than its length")?;
             numbers.push(match self.kind {
                 ColumnKind::Int => {
                     before = before.wrapping_add(unzigzag(word) as u64);
@@ -79,7 +79,7 @@ impl Column {
                 }
             });
         }
-        if rest.is_empty() { Ok(numbers) } else { Err("a column is longer than it says".into()) }
+        if rest.is_empty() { Ok(numbers) } else { Err("a column is longer than its length".into()) }
     }
 }
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// Why a run directory could not be written.
 #[derive(Debug, Error)]
 pub enum RunWriteError {
-    /// There is something else.
+    /// Something else exists there.
     #[error(
         "{} is not empty and is not a run directory (it has no run.json); give --out a new or \
          empty directory", dir.display()

@@ -100,7 +100,7 @@ pub struct DevicePause {
 pub struct ChangeRecord {
     /// What was done, in words.
     pub text: String,
-    /// The requested value, where there was one.
+    /// The requested value, if any.
     pub asked: Option<String>,
     /// The value that the kernel really took, where it can be read back.
     pub took: Option<String>,
@@ -160,7 +160,8 @@ pub enum Event {
     Sampled {
         /// The sample with its rates.
         sample: Box<WatchSample>,
-        /// The stall that goes on, or has just ended; a later one with the same start replaces it.
+        /// The current stall, or the one that has just ended; a later one with the same start
+        /// replaces it.
         stall: Option<TransactionStall>,
         /// The activity when it began, where it was queried with this sample.
         #[serde(default, skip_serializing_if = "Option::is_none")]

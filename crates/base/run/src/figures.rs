@@ -26,8 +26,8 @@ pub struct OpFigures {
     pub latency_us: LatencyUs,
     /// Mean response latency with its interval, in microseconds.
     pub response_mean_us: Option<Measured>,
-    /// Response latency: from the scheduled start, when there is a schedule. For flushes always
-    /// there: from the start of the first write that the flush covers.
+    /// Response latency: from the scheduled start, if scheduled. For flushes always there: from the
+    /// start of the first write that the flush covers.
     pub response_us: Option<LatencyUs>,
     /// The histograms behind both; apart from the event in a run directory, and empty where they
     /// were not read.
@@ -41,7 +41,7 @@ impl OpFigures {
         (&self.latencies.service, &self.latency_mean_us)
     }
 
-    /// The response latencies and their mean; the service latencies where there is no schedule.
+    /// The response latencies and their mean; the service latencies without a schedule.
     pub fn response(&self) -> (&LatencyHistogram, &Measured) {
         match (&self.latencies.response, &self.response_mean_us) {
             (Some(response), Some(mean)) => (response, mean),

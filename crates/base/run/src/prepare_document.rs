@@ -12,7 +12,7 @@ pub struct PrepareDocument {
     pub target: String,
     /// Of which workload.
     pub workload: String,
-    /// How much there is.
+    /// The amount.
     pub size: u64,
     /// Of what: `warehouses`, `tables`.
     pub size_unit: String,
@@ -51,17 +51,17 @@ pub struct CheckDocument {
 pub struct TableCountDocument {
     /// Its name.
     pub table: String,
-    /// Whether there are as many as there must be, in every place.
+    /// Whether the number of rows is as expected in every place.
     pub ok: bool,
     /// Rows that are there.
     pub rows: u64,
     /// Rows that must be there.
     pub expected: u64,
-    /// Where there are others, the first places.
+    /// Otherwise, the first places where it is not.
     pub detail: String,
 }
 
-/// What came of one condition.
+/// The result of one condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConditionDocument {

@@ -66,7 +66,7 @@ pub struct StudyPoint {
     pub replicates: u32,
     /// Seconds measured, over all replicates.
     pub measured_s: f64,
-    /// Each kind of operation that there was.
+    /// Each kind of operation that occurred.
     #[serde(flatten)]
     pub ops: PerKind<StudyOp>,
     /// Mean requests in flight.
@@ -260,7 +260,7 @@ pub struct StudyResponse {
     /// The level from which on requests wait: from there to the end every 99th percentile is over
     /// three times the smallest of all.
     pub knee: Option<f64>,
-    /// The highest level at which more requests come than are done, where there is one.
+    /// The highest level at which more requests come than are done, if any.
     pub backlog: Option<StudyBacklog>,
 }
 

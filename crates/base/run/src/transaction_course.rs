@@ -29,7 +29,7 @@ pub enum StallCause {
     /// Metadata locks: a table's definition is being changed, or others wait until its users are
     /// done.
     MetadataLock,
-    /// Connections: the server lets in no more.
+    /// Connections: the server accepts no more.
     Connections,
     /// Flow control: other members of the cluster are behind.
     FlowControl,

@@ -142,7 +142,7 @@ pub struct TransactionDurability {
     pub doublewrite: Option<String>,
     /// How data files are written.
     pub flush_method: Option<String>,
-    /// Whether there is a binary log.
+    /// Whether the binary log is on.
     pub binlog: Option<bool>,
     /// `sync_binlog`.
     pub sync_binlog: Option<u64>,

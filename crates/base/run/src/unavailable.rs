@@ -12,7 +12,7 @@ pub struct Unavailable {
     pub what: String,
     /// Why, in words.
     pub why: String,
-    /// How to make it possible, if there is a way.
+    /// How to make it possible, if it can be.
     pub fix: Option<String>,
     /// What kind of reason it is; `impossible` in runs of older versions.
     #[serde(default)]

@@ -99,7 +99,7 @@ pub struct WatchDocument {
     pub samples: Vec<WatchSample>,
     /// Every stall.
     pub stalls: Vec<TransactionStall>,
-    /// What went on when stalls began: of many stalls, of the last ones.
+    /// The activity when stalls began: of many stalls, only of the last ones.
     #[serde(default)]
     pub snapshots: Vec<StallSnapshot>,
     /// What became of the command of `--on-stall`: of the first hundred stalls.

@@ -39,7 +39,7 @@ impl RunWriter {
         Self::start(dir, manifest)
     }
 
-    /// Goes on with a run that was stopped: lines that were cut off are removed, later ones follow.
+    /// Continues a run that was stopped: lines that were cut off are removed, later ones follow.
     ///
     /// # Errors
     /// [`RunWriteError::NotARun`] when there is no run.

@@ -29,7 +29,7 @@ pub fn combine(replicates: &[Measured]) -> Option<Measured> {
 }
 
 /// The same where replicates have weights: for a mean latency its number of requests per second.
-/// `None` when there is no weight at all.
+/// `None` without any weight.
 ///
 /// Method: ratio estimator over replicates (Cochran, Sampling Techniques, section 6.4).
 pub fn combine_weighted(replicates: &[(f64, Measured)]) -> Option<Measured> {

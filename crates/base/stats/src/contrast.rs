@@ -103,7 +103,7 @@ impl Contrast {
         self.ratio_within(|error| t99(error.freedom) / t95(error.freedom))
     }
 
-    /// An interval of the ratio, so many times as wide as that of 95 %.
+    /// An interval of the ratio, so many times as wide as the 95 % interval.
     fn ratio_within(&self, times: impl Fn(&Error) -> f64) -> Option<Interval> {
         let half_width = |error: Error| (times(&error) * error.half_width).min(HALF_WIDTH_MAX);
         let ends = |half: f64| [-1.0, 1.0].map(|side| (self.mean + side * half).exp());

@@ -34,7 +34,7 @@ impl RateSearch {
         is_usable.then_some(Self { capacity, held: None, missed: None })
     }
 
-    /// The rate to try next; none when there is nothing left to find.
+    /// The rate to try next; none when nothing is left to find.
     pub fn next_rate(&self) -> Option<f64> {
         match (self.held, self.missed) {
             (None, None) => Some(FIRST * self.capacity),

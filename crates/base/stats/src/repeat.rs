@@ -48,7 +48,8 @@ pub fn repeat(this: &Measured, slices: &[f64], earlier: &[f64]) -> Option<Repeat
     let logs: Vec<f64> = known.chain([this.value]).map(f64::ln).collect();
     let mean = mean(&logs);
     let runs = independent(&logs);
-    // The spread of n runs around their own mean is that of the machine, less that of the mean.
+    // The spread of n runs around their own mean is the machine's spread, less the spread of the
+    // mean.
     let square = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / logs.len() as f64;
     let between = if runs > 1.0 { square / (1.0 - 1.0 / runs) } else { 0.0 };
     let error = this.relative_half_width().min(1.0) / 1.96;

@@ -59,7 +59,7 @@ impl Verdict {
             Verdict::NotSteady => "the rate drifted, swung or stepped while it was measured",
             Verdict::BurstLimited => "a burst allowance ran out while it was measured",
             Verdict::TooFewSamples => "too few independent samples",
-            Verdict::DepthNotReached => "fewer requests were in flight than asked for",
+            Verdict::DepthNotReached => "fewer requests were in flight than configured",
             Verdict::LoopLimited => "the loop device itself was the limit",
             Verdict::Throttled => "a control group limit held requests back",
             Verdict::ForeignIo => "another process used the device meanwhile",

@@ -137,7 +137,7 @@ pub(crate) fn compile(op: &Op, tables: &[Option<Arc<OpenTable>>]) -> Result<Comp
             (count.path.args() + 1, OpAction::CountBelow(count))
         }
         Access::Statement { .. } => {
-            return Err("it is a statement of SQL, and the engine knows none".to_owned());
+            return Err("it is a statement of SQL, and the engine has no SQL".to_owned());
         }
     };
     let table = Arc::clone(table);

@@ -69,7 +69,7 @@ pub(crate) fn misused(target: &str, text: String) -> TargetError {
 fn judged(error: &EngineError) -> (Trouble, &'static str, Option<&'static str>) {
     match error {
         EngineError::Transaction(error) => of_transaction(error),
-        // One that has stopped because its disk was full does not go on when there is room.
+        // One that has stopped because its disk was full does not resume when space is free again.
         EngineError::Poisoned { .. } if error.is_full() => (Trouble::Stopped, "no_space", None),
         error if error.is_full() => {
             (Trouble::NoSpace, "no_space", Some("make room on the disk, or load less"))

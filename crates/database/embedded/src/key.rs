@@ -98,8 +98,8 @@ impl KeyField {
         }
     }
 
-    /// The value at the beginning of a key, and the bytes behind it; none when it is none. `text`
-    /// is where characters go that stand otherwise in the key.
+    /// The value at the beginning of a key, and the bytes behind it; `None` when it is invalid.
+    /// `text` is where characters go that stand otherwise in the key.
     #[inline]
     pub fn read<'k>(self, key: &'k [u8], text: &'k mut Vec<u8>) -> Option<(Value<'k>, &'k [u8])> {
         let key = match (self.is_nullable, key) {
@@ -247,7 +247,7 @@ impl ValueError {
     }
 }
 
-/// How many characters there are; of what is no UTF-8, how many bytes that begin one.
+/// The number of characters; of what is no UTF-8, how many bytes that begin one.
 pub(crate) fn characters(text: &[u8]) -> usize {
     if text.is_ascii() {
         return text.len();

@@ -24,7 +24,7 @@ pub struct NullBit {
 }
 
 impl NullBit {
-    /// Whether the column holds nothing.
+    /// Whether the column is NULL.
     #[inline]
     pub fn is_set(self, row: &[u8]) -> bool {
         self.mask != 0 && row.get(self.at).is_some_and(|byte| byte & self.mask != 0)
@@ -352,7 +352,7 @@ impl Layout {
         self.key[nth].read(key, text).map(|(value, _)| value)
     }
 
-    /// The number in a row, whether or not the column holds nothing.
+    /// The number in a row, whether or not the column is NULL.
     pub fn number(&self, at: usize, bytes: u8, row: &[u8]) -> Option<i64> {
         row.get(at..at + usize::from(bytes)).map(number)
     }

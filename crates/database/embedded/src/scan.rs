@@ -258,7 +258,7 @@ impl KeySpan {
         (low, high)
     }
 
-    /// Goes on behind a key.
+    /// Continues behind a key.
     fn pass(&mut self, key: &[u8], direction: Direction) {
         let (bound, is_passed) = match direction {
             Direction::Forward => (&mut self.low, &mut self.is_low_passed),
@@ -269,7 +269,7 @@ impl KeySpan {
         *is_passed = true;
     }
 
-    /// Goes on with the entries of a secondary key, some of which were given.
+    /// Continues with the entries of a secondary key, some of which were returned.
     fn resume(&mut self, secondary: &[u8], direction: Direction) {
         self.pass(secondary, direction);
         match direction {
@@ -371,7 +371,7 @@ fn begin(
 
 // Scans whose rows are given as they are, summed up, or sorted.
 
-/// Runs a scan; gives the rows that came out of it.
+/// Runs a scan; returns the number of resulting rows.
 ///
 /// # Errors
 /// The engine's error, a damaged row, a sum that is too large.

@@ -40,7 +40,7 @@ impl EmbeddedSession {
         told(error, &self.target, doing)
     }
 
-    /// Makes sure that there is a transaction.
+    /// Makes sure that a transaction is open.
     fn ready(&mut self, op: OpId) -> Result<(), TargetError> {
         if op.0 >= self.ops.len() {
             let text = format!("the session was opened with {} operations", self.ops.len());

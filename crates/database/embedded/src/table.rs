@@ -1,5 +1,5 @@
-//! Tables of the open engine, with what it takes to read, write and load their rows, and what the
-//! engine keeps of each besides.
+//! Tables of the open engine, with what it takes to read, write and load their rows, and what else
+//! the engine keeps of each.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl SharedTable {
         self.layout.has_hidden_key() || (table.auto_increment && table.key.len() == 1)
     }
 
-    /// Goes on with the numbers behind those of the rows that are there.
+    /// Continues numbering behind the existing rows.
     ///
     /// # Errors
     /// The error of reading.
@@ -83,7 +83,7 @@ impl SharedTable {
         Ok(())
     }
 
-    /// Goes on with the numbers behind that of the row with the greatest key, if there is a row.
+    /// Continues numbering behind the row with the greatest key, if any.
     pub fn count_from(&self, last: Option<&[u8]>) {
         let number = last.and_then(|key| self.number_of(key)).unwrap_or(0);
         self.last_number.store(number.max(0), Ordering::Relaxed);
@@ -239,8 +239,8 @@ pub(crate) fn encode_rows<'r>(
     })
 }
 
-// What the engine keeps of each table besides its rows: how they are laid out, and whether they
-// are all there.
+// What the engine keeps of each table besides its rows: how they are laid out, and whether all of
+// them exist.
 //
 // Invariant: a table is used only by the definition that it was made with, and only when it was
 // loaded to its end. The definition is durable before the table is.

@@ -57,7 +57,7 @@ pub enum AddressError {
          (and # as %23), an @ in a parameter as %40"
     )]
     Cut,
-    /// A port that is none.
+    /// An invalid port.
     #[error(
         "the port of host {nth} of the address is no number from 1 to 65535; what has a meaning \
          in an address is written as %XX in a user or password"
@@ -84,7 +84,7 @@ pub enum AddressError {
         nth: usize,
     },
     /// Nothing between two commas.
-    #[error("host {nth} of the address is missing beside a comma")]
+    #[error("host {nth} of the address is missing next to a comma")]
     EmptyHost {
         /// Which host, from 1.
         nth: usize,

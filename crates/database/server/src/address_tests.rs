@@ -87,7 +87,7 @@ fn bad_addresses_name_what_is_wrong() {
         ("mysql://db:70000", "1 to 65535"),
         ("mysql://::1:3306/x", "brackets"),
         ("mysql://[::1/x", "one bracket"),
-        ("mysql://a,,b/x", "beside a comma"),
+        ("mysql://a,,b/x", "next to a comma"),
         ("mysql://a/x?sockt=/s", "parameter 1 behind the ? of the address is unknown"),
         ("mysql://a/x?ssl=yes", "ssl in the address takes required, preferred or disabled"),
         ("mysql://a/x?connect_timeout=soon", "a duration such as 10s"),

@@ -39,7 +39,7 @@ const LAST: &str =
 /// ends the claim soon.
 const LAST_CLAIM: &str = "SET SESSION wait_timeout = 90";
 
-/// Below a device there is no file.
+/// No file exists below a device.
 const NO_KEY_FILE: &str = "/dev/null/server_public_key";
 /// The end of the head of a key in PEM.
 const PUBLIC_KEY: &str = " PUBLIC KEY-----";
@@ -309,7 +309,7 @@ impl Connector {
     }
 }
 
-/// Whether a login failed as there is no key of the server to encrypt the password by.
+/// Whether a login failed for lack of a server key to encrypt the password by.
 fn is_without_key(error: &Error) -> bool {
     let not_dir = rustix::io::Errno::NOTDIR.raw_os_error();
     matches!(error, Error::IoError(error) if error.raw_os_error() == Some(not_dir))

@@ -103,7 +103,7 @@ fn of_driver(error: &DriverError) -> (String, String, Meaning) {
             with("tls", "the server offers no encryption".to_owned(), Trouble::NotReady, fix)
         }
         DriverError::UnknownAuthPlugin(plugin) => {
-            let said = format!("the server asks for a login by {plugin}");
+            let said = format!("the server requires a login by {plugin}");
             let fix = "give the user mysql_native_password or caching_sha2_password";
             with("auth", said, Trouble::NotReady, fix)
         }

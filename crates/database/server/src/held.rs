@@ -61,7 +61,7 @@ impl HeldServer {
     /// Puts off an event for as long as it was made for; whether it is still there.
     ///
     /// # Errors
-    /// When there is no answer, or the server refuses.
+    /// When the server does not answer, or refuses.
     pub fn put_off(&self, address: &str, event: &str) -> Result<bool, ServerError> {
         self.on_held(address, |server| server.put_off(event))
     }

@@ -74,7 +74,7 @@ fn token_by(
         let (token, now_s, after_s) = told
             .and_then(|(token, after_s)| Some((token, number(&here, 3)?, after_s)))
             .ok_or_else(|| {
-                let text = "it says neither its data directory nor its uptime".to_owned();
+                let text = "it reports neither its data directory nor its uptime".to_owned();
                 TargetError::not_ready(name, "unknown", text, "name a MySQL or MariaDB server")
             })?;
         // A pause in between would make another start of a server that has gone on running.

@@ -105,7 +105,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Loads until there is nothing more; gives the number of rows.
+    /// Loads until nothing is left; gives the number of rows.
     pub(crate) fn load(&mut self, next: &mut dyn FnMut(&mut Rows)) -> Result<u64, TargetError> {
         let mut source = Rows::new(self.table.columns.len());
         let mut buffer = Vec::with_capacity(self.statement_bytes + self.statement_bytes / 8);

@@ -35,8 +35,8 @@ impl OwnDatabase {
     /// Makes it on the server of an address, in place of one that a killed program left.
     ///
     /// # Errors
-    /// When no server answers, the user may not make it, another program measures there, or there
-    /// is a database of this name that this program did not make.
+    /// When no server answers, the user may not make it, another program measures there, or a
+    /// database of this name exists that this program did not make.
     pub fn make(address: &ServerAddress) -> Result<Self, TargetError> {
         if address.hosts.len() > 1 {
             return Err(refused(

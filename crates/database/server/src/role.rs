@@ -1,6 +1,6 @@
 //! What a server is among others: a replica, a member of a group, or by itself.
 //!
-//! Invariant: a replica that may be written to is one all the same. What a user may not see is
+//! Invariant: a replica that may be written to is still a replica. What a user may not see is
 //! looked up elsewhere, and reported as hidden where it can be seen nowhere.
 
 use iostrata_database::target::{TargetError, Trouble};

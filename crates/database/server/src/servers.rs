@@ -45,7 +45,7 @@ impl MySqlServers {
     pub(crate) fn asked(&self, address: &str) -> Result<AskedServer, ServerError> {
         let address: ServerAddress =
             address.parse().map_err(|error| ServerError::NoAnswer(format!("{error}")))?;
-        // A server that lacks the database of its target has its settings all the same.
+        // A server that lacks the database of its target still has its settings.
         let address = ServerAddress { database: None, ..self.complete(address)? };
         let connector = Connector::new(address).lasting();
         let conn = connector.connect(Patience::Short).map_err(meaning)?;

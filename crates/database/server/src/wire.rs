@@ -351,7 +351,7 @@ pub(crate) struct WireRow<'a> {
 
 impl WireRow<'_> {
     pub(crate) fn is_null(&self, at: usize) -> bool {
-        // The first two bits stand for nothing.
+        // The first two bits have no meaning.
         let bit = at + 2;
         self.packet.get(1 + bit / 8).is_some_and(|byte| byte & 1 << (bit % 8) != 0)
     }

@@ -10,7 +10,7 @@ pub static WORKLOADS: [&WorkloadKind; 5] =
 /// The workload of a name, with these settings.
 ///
 /// # Errors
-/// There is no such workload; a setting that it cannot have.
+/// No such workload exists; a setting that it cannot have.
 pub fn workload(
     name: &str,
     settings: &WorkloadSettings,

@@ -414,7 +414,7 @@ impl Transactions for InsertTransactions {
     }
 }
 
-// The load as a workload: its options, and what they come to.
+// The load as a workload: its options, and the resulting plan.
 
 /// About how large a row is, its places in three indexes included.
 const ROW_BYTES: u64 = 160;

@@ -46,7 +46,7 @@ pub(crate) fn are_ours(
     match present.first() {
         Some(table) if !present.contains(&says) => {
             let table = &schema.tables[*table].name;
-            let what = format!("a table {table} is there, and nothing says that iostrata made it");
+            let what = format!("a table {table} exists, and nothing shows that iostrata made it");
             let fix = "use an empty database, or drop the table yourself";
             Err(TargetError::not_ready(&target.name(), "foreign_tables", what, fix))
         }
@@ -112,7 +112,7 @@ pub(crate) fn refuse_version(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LoadState {
     Nothing,
-    /// Loading has not come to its end.
+    /// Loading is not complete.
     Unfinished,
     /// With the numbers of the mark.
     Loaded(Vec<i64>),

@@ -1,5 +1,5 @@
 //! What a workload of transactions is: its options, its tables, its transactions, its checks and
-//! what came of them.
+//! their results.
 //!
 //! Invariant: the commands that prepare, run, check and remove tables use this file and none of the
 //! workloads; [`crate::WORKLOADS`] has them all.
@@ -175,7 +175,7 @@ pub struct WorkloadKind {
     pub of: WorkloadConstructor,
 }
 
-/// Why there is no such workload, or why it does not run on these tables.
+/// Why no such workload exists, or why it does not run on these tables.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
     /// A setting that it cannot have, with what helps.
@@ -222,7 +222,7 @@ impl WorkloadSettings {
     /// A number.
     ///
     /// # Errors
-    /// What is none.
+    /// The invalid value.
     pub fn number<N: FromStr>(&self, name: &str) -> Result<Option<N>, WorkloadError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         match text.parse() {
@@ -432,7 +432,7 @@ pub trait Workload: Debug + Send + Sync {
 /// Violations of one condition that are listed.
 const TOLD_MAX: usize = 3;
 
-/// What came of one condition.
+/// The result of one condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
     /// Its text, where no specification has one.
@@ -506,7 +506,7 @@ impl TableCount {
     }
 }
 
-/// What came of all conditions of a workload's tables.
+/// The results of all conditions of a workload's tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckResult {
     /// The rows of each table, where their numbers are known beforehand.

@@ -6,7 +6,7 @@ use crate::kind::Change;
 use crate::platform::Platform;
 use crate::system::System;
 
-/// The plan: each change in one line, with the present value where there is one already.
+/// The plan: each change in one line, with the present value, if any.
 pub fn plan(changes: &[Change]) -> Vec<String> {
     let platform = System::new();
     changes.iter().map(|change| line(&platform, change)).collect()

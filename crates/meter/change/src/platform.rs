@@ -19,7 +19,7 @@ use crate::variables::Servers;
 /// What to mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountRequest {
-    /// The device, or a name where there is none.
+    /// The device, or a name if none.
     pub source: PathBuf,
     /// Where.
     pub at: PathBuf,

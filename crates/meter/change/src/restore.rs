@@ -364,7 +364,7 @@ pub struct Thing {
     pub change: String,
     /// What became of it.
     pub outcome: UndoOutcome,
-    /// The statements by which a person does what could not be done, where there are such.
+    /// The statements by which a person does what could not be done, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_hand: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Disks that a program serves: which there are, and stopping one that was left behind.
+//! Disks that a program serves: listing them, and stopping one that was left behind.
 //!
 //! Invariant: looking touches neither a device nor a file that a server may have to answer for;
 //! what is mounted or open is not stopped, and nothing of it is touched; a disk of a run belongs to

@@ -238,7 +238,7 @@ impl<W: Platform> Session<W> {
         Ok(undone)
     }
 
-    /// Undoes everything, the last first, and goes on past failures. What could not be undone
+    /// Undoes everything, the last first, and continues after failures. What could not be undone
     /// stays in place and in the journal.
     pub fn undo_all(&mut self) -> UndoReport {
         let before = self.active.len();
@@ -256,7 +256,7 @@ impl<W: Platform> Session<W> {
     /// the journal counts as in use as long as that server lives, and is left over afterwards.
     ///
     /// # Errors
-    /// When there is no such server, or the journal cannot be written: everything is undone.
+    /// When no such server exists, or the journal cannot be written: everything is undone.
     pub fn hand_over(mut self) -> Result<Owner, ChangeError> {
         let mut servers = self.active.iter().filter_map(kind::serving::holder);
         let server = servers.next().and_then(|server| server.effect);

@@ -103,7 +103,7 @@ pub trait Servers {
     /// Sets the global value until the server ends; it may take another one.
     ///
     /// # Errors
-    /// When there is no answer, or the server refuses.
+    /// When the server does not answer, or refuses.
     fn set_variable(&self, address: &str, name: &str, value: &str) -> Result<(), ServerError>;
 }
 

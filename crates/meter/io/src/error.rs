@@ -28,7 +28,7 @@ pub enum IoError {
     Depth {
         /// The API's name as users write it.
         api: &'static str,
-        /// Requests that were requested at once.
+        /// Requests to be in flight at once.
         depth: u32,
         /// Requests possible.
         most: u32,

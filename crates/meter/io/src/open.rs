@@ -222,7 +222,7 @@ impl OpenFiles {
         Ok(all)
     }
 
-    /// The files in memory behind this, where there are any.
+    /// The files in memory behind this, if any.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn memory_files(&self) -> Option<&MemoryFiles> {
         self.memory.as_ref()
@@ -231,7 +231,7 @@ impl OpenFiles {
     /// A file's descriptor.
     ///
     /// # Panics
-    /// When there is no such file, or it has none: null files are for the null API only, files in
+    /// When no such file exists, or it has none: null files are for the null API only, files in
     /// memory for the memory API.
     #[inline]
     pub(crate) fn descriptor(&self, file: u32) -> BorrowedFd<'_> {

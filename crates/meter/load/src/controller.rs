@@ -58,7 +58,7 @@ pub(crate) fn transactions_warm_up(counts: &[f64], slices: u32) -> usize {
 /// How long a window is.
 #[derive(Clone, Debug)]
 pub(crate) enum Length {
-    /// As many slices as there are.
+    /// All slices.
     Exact,
     /// Exactly so many slices behind a warm-up that is found in the first ones of them.
     Behind {

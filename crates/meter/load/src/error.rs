@@ -38,7 +38,7 @@ pub enum LoadError {
         first: u32,
         /// The last of them.
         last: u32,
-        /// The target's error, with the fix where there is one.
+        /// The target's error, with the fix, if any.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A worker process ended without an answer.

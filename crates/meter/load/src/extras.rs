@@ -139,7 +139,7 @@ impl Extras {
         }))
     }
 
-    /// The next request and its bytes; `None` when there is no more to request.
+    /// The next request and its bytes; `None` when nothing is left to request.
     pub(crate) fn next_request(&mut self, plain: &mut Generator) -> Option<(Request, u32)> {
         if let Some(log) = &mut self.log {
             return log.next_request();
@@ -162,7 +162,7 @@ impl Extras {
         Some((request, bytes))
     }
 
-    /// Begins the next loop, if there is one.
+    /// Begins the next loop, if any.
     pub(crate) fn begin_loop(&mut self) -> bool {
         let begins = self.loops_left > 0;
         if begins {
@@ -280,7 +280,7 @@ impl Extras {
         self.pauses.as_mut().is_some_and(Pauses::started)
     }
 
-    /// The end of the pause, if there is one now.
+    /// The end of the present pause, if any.
     pub(crate) fn pause_until(&self) -> Option<Ticks> {
         let pause = self.due.or(self.pauses.as_ref().and_then(Pauses::until));
         self.ahead_until.or(pause)

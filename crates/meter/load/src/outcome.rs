@@ -214,7 +214,7 @@ impl FailedRequest {
     }
 }
 
-/// Why a window ended early, though figures came of it.
+/// Why a window ended early, though it has figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadFailure {
     /// A request failed.
@@ -236,7 +236,7 @@ pub enum LoadFailure {
     },
     /// Every session was gone, and none could be opened again.
     SessionsGone {
-        /// How many there were.
+        /// The number of sessions.
         sessions: u32,
         /// For how long, in whole seconds.
         seconds: u64,

@@ -49,7 +49,7 @@ impl Pauses {
         self.is_due || self.until.is_some()
     }
 
-    /// The end of the pause, if there is one now.
+    /// The end of the present pause, if any.
     pub(crate) fn until(&self) -> Option<Ticks> {
         self.until
     }

@@ -18,7 +18,7 @@ use crate::shared_stats::SharedStats;
 use crate::tally::{SliceTally, Span};
 use crate::usage::ThreadUse;
 
-/// Whether the window goes on.
+/// Whether the window continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edge {
     Open,
@@ -127,7 +127,7 @@ impl Recorder {
         self.detail(|detail| detail.record(kind, submission_ns, completion_ns));
     }
 
-    /// Notes something in the detail of the current segment, where there is one.
+    /// Notes something in the detail of the current segment, if it has any.
     pub(crate) fn detail(&mut self, note: impl FnOnce(&mut RequestDetail)) {
         if let Some(detail) = &mut self.segments[self.segment].detail {
             note(detail);

@@ -17,7 +17,7 @@ use crate::usage::ThreadUse;
 pub(crate) struct HistogramNeeds {
     /// Kinds of operations.
     pub kinds: Vec<OpKind>,
-    /// Whether there is a schedule, and so a response latency and a lateness.
+    /// Whether operations are scheduled, and so have a response latency and a lateness.
     pub scheduled: bool,
     /// Whether requests are noted in detail.
     pub detail: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Segment {
     /// The slice it begins with.
     pub first_slice: usize,
     pub kinds: PerKind<KindSegment>,
-    /// How late operations started, when there is a schedule.
+    /// How late operations started, if scheduled.
     pub lateness: Option<LatencyHistogram>,
     /// Its requests in detail, where that was requested.
     pub detail: Option<Box<RequestDetail>>,

@@ -38,7 +38,7 @@ pub(crate) type SliceTally = [Tally; OpKind::COUNT];
 /// Tallies per slice, summed over workers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slices {
-    /// How many slices there are.
+    /// The number of slices.
     pub len: usize,
     /// By kind of operation, one tally per slice.
     pub kinds: PerKind<Vec<Tally>>,
@@ -77,7 +77,7 @@ impl Slices {
         sum
     }
 
-    /// How many operations of these kinds there were in each slice.
+    /// The number of operations of these kinds in each slice.
     pub(crate) fn counts(&self, is_counted: impl Fn(OpKind) -> bool) -> Vec<f64> {
         let mut counts = vec![0.0; self.len];
         for (_, tallies) in self.kinds.iter().filter(|(kind, _)| is_counted(*kind)) {

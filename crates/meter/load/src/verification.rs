@@ -103,7 +103,7 @@ impl Verification {
         self.written.insert((file, offset), (len, number));
     }
 
-    /// Whether there is something to read back that is not being read yet.
+    /// Whether anything to read back is not being read yet.
     pub(crate) fn has_unread(&self) -> bool {
         self.reading.is_none() && !self.written.is_empty()
     }
@@ -259,7 +259,7 @@ mod tests {
         let mode = OpenMode { write: true, ..OpenMode::default() };
         let files = OpenFiles::open(&[FileSpec { path, bytes: 1 << 20 }], mode).unwrap();
         if files.residency().unwrap().cached_bytes == 0 {
-            eprintln!("skipped: this file system says nothing of its pages in memory");
+            eprintln!("skipped: this file system does not report its pages in memory");
             return;
         }
         let mut writer = Verification::of(&spec(Mix::Write), 0, &files).unwrap();

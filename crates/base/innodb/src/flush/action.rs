@@ -13,8 +13,8 @@ pub const BATCH_PAGES: u32 = 128;
 /// batches, each with its syncs.
 const PAGES_PER_BATCH: u32 = 32;
 
-/// Batches that are worth having under way at once, with so many pages in flight and so many who
-/// write.
+/// The number of batches worth having in flight at once, with so many pages in flight and so many
+/// writers.
 #[must_use]
 pub fn batches_at_once(in_flight: u32, writers: u32) -> u32 {
     in_flight.div_ceil(PAGES_PER_BATCH).clamp(1, writers.max(1))
@@ -28,7 +28,7 @@ pub fn batch_share(left: f64, batches: u32) -> f64 {
 
 /// Decides what is flushed and when. One policy belongs to one cleaner.
 pub trait FlushPolicy: Send {
-    /// The next action. `last` is what came of the action before; the default at first.
+    /// The next action. `last` is the result of the previous action; the default at first.
     fn next(&mut self, now: &FlushSample<'_>, last: ActionOutcome) -> Action;
 
     /// What committing threads do from now on: published after every `next` by atomics, so that
@@ -61,7 +61,7 @@ pub trait FlushPolicy: Send {
 /// How fast pages are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WritePace {
-    /// Pages that may be on their way at once.
+    /// Pages that may be in flight at once.
     pub in_flight: u32,
     /// Pages that may be begun per second; without bound for as many as are in flight.
     pub pages_per_s: f64,
@@ -105,7 +105,7 @@ pub enum Action {
     Sleep {
         /// On the sample's clock, in microseconds.
         until_us: u64,
-        /// Whether it goes on when someone wakes the cleaner.
+        /// Whether it continues when someone wakes the cleaner.
         firm: bool,
     },
 }
@@ -121,7 +121,7 @@ pub enum Cause {
     Sync,
 }
 
-/// What came of an action.
+/// The result of an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActionOutcome {
     /// Dirty pages that were written.

@@ -23,7 +23,7 @@ pub enum Admit {
     FlushSelf {
         /// Pages whose oldest change is before this LSN.
         until: Lsn,
-        /// Whether it goes on only when they are written; otherwise it leaves the work to another
+        /// Whether it continues only when they are written; otherwise it leaves the work to another
         /// thread that is already doing it.
         wait: bool,
     },
@@ -103,7 +103,7 @@ impl RedoPace {
     pub const FREE: RedoPace =
         RedoPace { lsn: Lsn(0), at_us: 0, bytes_per_s: u64::MAX, step_us: 1 };
 
-    /// Whether there is a line.
+    /// Whether threads wait in line.
     #[inline]
     #[must_use]
     pub fn is_free(&self) -> bool {
@@ -150,7 +150,7 @@ const GATHER_SHARE: u64 = 4;
 const DELAY_US_MAX: f64 = 1_000_000.0;
 
 impl AdmitRule {
-    /// Everyone goes on until `wait_age`, then waits.
+    /// All threads continue until `wait_age`, then wait.
     #[must_use]
     pub fn wall(wait_age: u64) -> AdmitRule {
         AdmitRule {
@@ -193,8 +193,8 @@ impl AdmitRule {
         self.flush_age != u64::MAX || self.flush_wait_age != u64::MAX
     }
 
-    /// What a thread does that has had its delay: it goes on, but never past `wait_age`, where many
-    /// that were delayed together would otherwise arrive together.
+    /// What a thread does after its delay: it continues, but never past `wait_age`, where many that
+    /// were delayed together would otherwise arrive together.
     #[must_use]
     pub fn decide_delayed(&self, lsn: Lsn, checkpoint: Lsn) -> Admit {
         AdmitRule::wall(self.wait_age).decide(lsn, checkpoint, lsn)
@@ -303,7 +303,7 @@ pub struct Lag {
     pub max_lag: u64,
     /// `max_purge_lag_delay`, in microseconds; 0 keeps the delay off from 5.6 on.
     pub max_delay_us: u64,
-    /// Whether a snapshot keeps purge from going on.
+    /// Whether a snapshot holds purge back.
     pub is_blocked: bool,
     /// What the purge threads have in hand at most.
     pub in_hand: u64,
@@ -315,7 +315,7 @@ const LONGEST_US: u64 = 4_294_967_295;
 impl Lag {
     /// The delay for each row written by the rule of a version, in microseconds.
     ///
-    /// The ratio is a float of 32 bits and the result is cut off, as it was there.
+    /// The ratio is a 32-bit float and the result is truncated, as in the original.
     #[must_use]
     pub fn delay_us(self, version: MaxPurgeLagVersion) -> u64 {
         let ratio = self.history as f32 / self.max_lag as f32;

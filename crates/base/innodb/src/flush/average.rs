@@ -46,7 +46,7 @@ pub struct RedoRate {
 
 impl RedoRate {
     /// Takes in the end of the redo at a time; `reach_us` is how far the average reaches back. A
-    /// rate is that of `least_bytes` at least, or of all that time: commits come in bursts.
+    /// rate is measured over at least `least_bytes`, or over all that time: commits come in bursts.
     pub fn observe(&mut self, now_us: u64, lsn: Lsn, reach_us: u64, least_bytes: f64) {
         let Some((seen_us, seen)) = self.seen else {
             (self.seen, self.taken) = (Some((now_us, lsn)), (now_us, lsn));

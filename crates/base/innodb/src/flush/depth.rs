@@ -1,4 +1,4 @@
-//! How many pages are on their way to the disk at once: the hand of feedback.
+//! How many pages are in flight to the disk at once: the output of the feedback loop.
 //!
 //! A page that waits at the device stands before the redo write of a commit. So there are as many
 //! as bring more pages per second, as long as redo writes take little longer than without them:

@@ -162,7 +162,7 @@ impl Steady {
         Outlook { pages_per_s: device as u64, raised_pages_per_s: 0, bound }
     }
 
-    /// Takes the sample and what came of the last action into the averages.
+    /// Takes the sample and the result of the last action into the averages.
     fn observe(&mut self, now: &FlushSample<'_>, last: ActionOutcome) -> Pace {
         // The pace follows the latest rate when that is greater: a small redo is full long before
         // an average over the pace of a quiet time would notice.
@@ -606,7 +606,7 @@ const BATCH_US_MIN: f64 = 1_000.0;
 const BATCH_US_MAX: f64 = 50_000.0;
 const BATCHES_TO_FILL: f64 = 16.0;
 
-/// A rate of redo is that of this share of the set-point at least.
+/// A rate of redo is measured over at least this share of the set-point.
 const RATES_TO_SET: f64 = 64.0;
 
 /// Time to fill when no redo is produced, in microseconds: about eleven days.

@@ -20,7 +20,7 @@ pub struct Setting {
     pub default: &'static str,
     /// When it may change.
     pub when: When,
-    /// InnoDB's variable, if there is one.
+    /// InnoDB's variable, if any.
     pub innodb: Option<InnoDb>,
     /// One sentence.
     pub doc: &'static str,
@@ -365,7 +365,7 @@ choice! {
 /// Why a setting is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SettingError {
-    /// There is no setting of that name.
+    /// No setting has that name.
     #[error("there is no setting `{name}`{}", did_you_mean(*.near))]
     Unknown {
         /// The name as it was given.

@@ -16,7 +16,7 @@ use crate::plan::Plan;
 enum Thread {
     /// Requests admission at this time.
     Asks(u64),
-    /// Was delayed and goes on at this time.
+    /// Was delayed and continues at this time.
     Goes(u64),
     WaitsCheckpoint(Lsn),
     WaitsFrame,

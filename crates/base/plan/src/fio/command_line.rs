@@ -114,7 +114,7 @@ enum ArgumentName<'a> {
     No,
 }
 
-/// What a name stands for; the beginning of one name alone stands for it, as getopt has it.
+/// The option of a name; an unambiguous abbreviation is accepted, as by getopt.
 fn known<'a>(name: &'a str, own: &'a [String]) -> ArgumentName<'a> {
     let is_own = |own: &&String| own.replace('-', "_") == name.replace('-', "_");
     if let Some(entry) = catalogue::find(name) {
@@ -149,7 +149,7 @@ pub(super) struct LineOptions {
     pub read_only: Option<Origin>,
 }
 
-/// The sections that options come to; `own` are names to compare a misspelt one with.
+/// The sections that result from options; `own` are names to compare a misspelt one with.
 pub(super) fn read(arguments: &[FioArgument], own: &[String]) -> LineOptions {
     let mut line = LineOptions::default();
     for argument in arguments {

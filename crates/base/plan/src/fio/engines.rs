@@ -9,7 +9,7 @@ use super::error::Why;
 use super::settings::Settings;
 use super::value;
 
-/// What an engine comes to here.
+/// The equivalent of an engine here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EngineWay {
     Api(IoApi),
@@ -31,7 +31,7 @@ const ENGINES: [(&str, EngineWay, &str); 16] = {
         ("null", Api(IoApi::Null), "moves nothing and touches no file"),
         ("ftruncate", Call(FileCall::Truncate), "cuts the file at each request's offset"),
         ("filecreate", Call(FileCall::Create), "makes each file, and closes it"),
-        ("filestat", Call(FileCall::Stat), "asks for what is known of each file"),
+        ("filestat", Call(FileCall::Stat), "reads the metadata of each file"),
         ("filedelete", Call(FileCall::Delete), "removes each file"),
         ("posixaio", Threads, "the same as sync; io_uring where iodepth is above 1"),
         ("falloc", Call(FileCall::Allocate), "fallocate over each request's bytes"),

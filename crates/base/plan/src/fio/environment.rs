@@ -22,10 +22,10 @@ pub trait Environment {
     /// In words, when there is one or may be one, and its size cannot be read.
     fn bytes_of(&self, path: &Path) -> Result<Option<u64>, String>;
 
-    /// Whether a path can only be that of a device, and there is none.
+    /// Whether a path can only belong to a device, and none exists.
     fn lacks_device(&self, path: &Path) -> bool;
 
-    /// Whether a path is that of a directory.
+    /// Whether a path is a directory.
     fn is_directory(&self, path: &Path) -> bool;
 
     /// The files below a directory, however deep; symbolic links are none.
@@ -34,7 +34,7 @@ pub trait Environment {
     /// In words, when a directory cannot be read.
     fn files_below(&self, directory: &Path) -> Result<Vec<PathBuf>, String>;
 
-    /// What `$pagesize`, `$mb_memory` and `$ncpus` stand for.
+    /// The values of `$pagesize`, `$mb_memory` and `$ncpus`.
     fn machine(&self) -> Machine;
 
     /// A seed that is not the same each time, for `randrepeat=0`.

@@ -1,7 +1,7 @@
 //! From the options of one job section to its workloads.
 //!
-//! Invariant: a job that comes out can be run; whatever cannot be is refused with the line that
-//! requests it.
+//! Invariant: a resulting job can be run; whatever cannot be is refused with the line that requests
+//! it.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -301,7 +301,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Makes the requests those of a log.
+    /// Takes the requests from a log.
     fn set_replay(&mut self, spec: &mut IoSpec, log: &IoLog) {
         let settings = self.settings;
         // As in fio, the log defines where and how much.

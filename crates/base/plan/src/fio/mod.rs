@@ -405,7 +405,7 @@ fn make_unique(name: &mut String, taken: &BTreeSet<String>) {
     }
 }
 
-/// Why an option that changes things changes nothing in the job it stands in.
+/// Why an option that usually has an effect has none in its job.
 fn without_effect(name: &str) -> &'static str {
     match name {
         "iodepth" | "iodepth_low" | "iodepth_batch_complete_min" => {
@@ -428,7 +428,7 @@ fn without_effect(name: &str) -> &'static str {
         "offset_align" => "ignored: no offset is a share of a file",
         "rate_process" => "ignored: there is no rate",
         "rate_cycle" => "ignored: there is no rate_min",
-        "exitall_on_error" => "ignored: a failed request always ends the jobs beside",
+        "exitall_on_error" => "ignored: a failed request always ends the other jobs",
         "random_distribution" | "norandommap" | "ba" | "percentage_random" => {
             "ignored: offsets are not drawn"
         }

@@ -394,7 +394,7 @@ impl<'a> Amounts<'a> {
     }
 }
 
-/// The size of files; of a range the middle, which is what fio's draws come to.
+/// The size of files; of a range the middle, which is the mean of fio's draws.
 fn one_size(text: &str, base: Base) -> Result<u64, Why> {
     let (low, high) = value::range(text);
     Ok((value::size(low, base)? + value::size(high, base)?) / 2)

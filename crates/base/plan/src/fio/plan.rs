@@ -1,4 +1,4 @@
-//! What job files come to: waves of jobs, each a workload of ours.
+//! The result of job files: waves of jobs, each a workload of ours.
 //!
 //! Invariant: plain data; every spec in it has passed its check. It does not define how files are
 //! made or what is printed.

@@ -70,7 +70,7 @@ impl Settings {
         self.value(name, value::switch)
     }
 
-    /// What `k` stands for in this job.
+    /// The value of `k` in this job.
     pub(super) fn base(&self) -> Base {
         self.value("kb_base", Base::of).unwrap_or(Base::FIO)
     }

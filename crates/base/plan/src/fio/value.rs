@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::arithmetic::evaluate;
 use super::error::Why;
 
-/// What `k` stands for.
+/// The value of `k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Base(u32);
 

@@ -57,7 +57,7 @@ pub struct PlanCost {
     pub points: usize,
     /// Replicates of every point that the plan requires.
     pub replicates_asked: u32,
-    /// Replicates of every point, on average, that there is time for; at least one. A point that is
+    /// Replicates of every point, on average, that fit into the time; at least one. A point that is
     /// precise before gets those that the plan requires, and others its time.
     pub replicates: f64,
     /// Length of a window, in seconds: the text's, or a shorter one for which there is time.

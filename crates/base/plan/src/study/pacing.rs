@@ -43,7 +43,7 @@ pub struct Pacing {
     pub traced: bool,
     /// The longest that the study allows a window, in seconds.
     pub point_time_s: f64,
-    /// Seconds that are left for windows and traced passes, if there is a bound.
+    /// Seconds that are left for windows and traced passes, if bounded.
     pub left_s: Option<f64>,
 }
 
@@ -103,7 +103,7 @@ impl Pacing {
         fitting.clamp(1.0, f64::from(self.replicates_aimed_at()))
     }
 
-    /// Seconds of all rounds that there is time for.
+    /// Seconds of all rounds that fit into the time.
     pub fn rounds_s(&self) -> f64 {
         self.replicates_fitting() * self.round_s()
     }

@@ -266,7 +266,7 @@ const WRONG: &[(&str, (usize, usize), &[&str])] = &[
         "[factors]\nworkers=[1,2]\n[then]\nsource='a'\nmachine='b'\n[[then.figure]]\ntext='t'\n\
          value=1\nat={}",
         (8, 1),
-        &["2 points stand beside it"],
+        &["2 points match it"],
     ),
     ("[factors]\nworkers=[1,2]\n[[answer]]\nof={workers=2}", (5, 1), &["asks", "is missing"]),
     (

@@ -121,7 +121,7 @@ fn a_second_engine_is_there_where_somebody_works_on_it() {
 fn readers_beside_a_database_have_a_file_of_their_own() {
     let cells = cells("[base]\nworkload='updates'\n[factors]\nreaders=[0,2]");
     let titles: Vec<&str> = cells.iter().map(|cell| cell.title.as_str()).collect();
-    assert_eq!(titles, ["no reader", "2 readers beside it"]);
+    assert_eq!(titles, ["no reader", "2 concurrent readers"]);
     assert_eq!((cells[0].readers.as_ref(), cells[0].on_files().count()), (None, 0));
     let readers: Vec<&crate::IoSpec> = cells[1].on_files().collect();
     assert_eq!((readers.len(), readers[0].jobs, readers[0].block_bytes), (1, 2, 16 << 10));
@@ -135,8 +135,8 @@ fn a_second_engine_that_makes_no_sense_is_refused_with_its_place() {
     let updates = "[base]\nworkload='updates'\n";
     let wrong: [(&str, &str, &[&str]); 6] = [
         ("'second.policy'='steady'\n[factors]\nworkers=[1]", "5:17", &["second_workers = 4"]),
-        ("second_rate_tps=5\n[factors]\nworkers=[1]", "5:17", &["nothing works on a second"]),
-        ("second_workers=4\n[factors]\nworkers=[1]", "5:16", &["what the second engine is like"]),
+        ("second_rate_tps=5\n[factors]\nworkers=[1]", "5:17", &["no session works on a second"]),
+        ("second_workers=4\n[factors]\nworkers=[1]", "5:16", &["the second engine has no setting"]),
         ("second_workers=-1\n[factors]\nworkers=[1]", "5:16", &["use 0 to 4096"]),
         ("second.policy='steady'\n[factors]\nworkers=[1]", "5:1", &["\"second.policy\" = ..."]),
         (
@@ -261,7 +261,7 @@ fn what_a_target_cannot_be_given_is_refused_with_its_place() {
             "workload='updates'\ntarget='mysql'\nsecond_workers=2\n'second.policy'='steady'\n\
              [factors]\nworkers=[1]",
             "6:16",
-            &["beside an engine"],
+            &["only with an engine"],
         ),
     ];
     for (text, place, words) in wrong {

@@ -33,7 +33,7 @@ pub struct Evidence {
     pub switches: Option<Switches>,
     /// What control groups held back.
     pub throttle: Option<ThrottleEvidence>,
-    /// What the device did beyond the requests of this process.
+    /// The device's I/O beyond the requests of this process.
     pub foreign: Option<ForeignIo>,
     /// What the device's queue was set to for this window.
     #[serde(default)]

@@ -272,8 +272,7 @@ static LIMIT: FigureChart =
 static QUOTA: FigureChart = chart_of("quota", "Time held back by a processor quota, each sample");
 static WRITTEN: FigureChart = chart_of("files-written", "Written to files, by what they hold");
 static STATEMENTS: FigureChart = chart_of("statements", "Statements, by kind");
-static MISSES: FigureChart =
-    chart_of("pool-misses", "Pages that had to be read, of those asked for");
+static MISSES: FigureChart = chart_of("pool-misses", "Requested pages that had to be read");
 static CONNECTIONS: FigureChart = chart_of("connections", "Open connections");
 static TEMPORARY: FigureChart = chart_of("temporary-tables", "Temporary tables on disk");
 static GROUPS: FigureChart = chart_of("commit-groups", "Commits in a group of the binlog");

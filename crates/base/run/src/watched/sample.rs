@@ -1,4 +1,4 @@
-//! What goes on in a target at one moment.
+//! The state of a target at one moment.
 //!
 //! Invariant: counters and gauges only, no rates. What a target does not report is absent, never 0.
 //! Fields that count from the start of the target are marked; they go back when it is restarted.
@@ -6,7 +6,7 @@
 use super::files::FileTable;
 use super::session_waits::SessionWaits;
 
-/// What goes on in a target at one moment.
+/// The state of a target at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TargetSample {
     /// When the target started, in seconds since 1970, off by a second or two:
@@ -76,7 +76,7 @@ pub struct TargetSample {
     pub oldest_transaction: Option<OldestTransaction>,
     /// Sessions that are connected.
     pub connections: Option<u64>,
-    /// How many it lets in.
+    /// How many it accepts.
     pub connections_limit: Option<u64>,
     /// Connections refused because the limit was reached, counted from the start.
     pub connections_refused: Option<u64>,

@@ -22,7 +22,7 @@ pub struct SessionWaits {
     /// this host.
     pub uninterruptible: u64,
     /// Transactions in the longest queue of a member of its replication group, and beyond how many
-    /// flow control holds writers back; 0 where there is no such thing.
+    /// flow control holds writers back; 0 without such a group.
     pub group_queue: u64,
     /// See above.
     pub group_queue_limit: u64,

@@ -1,5 +1,5 @@
-//! What was going on in a target when it began to stall: sessions by state, who blocks whom, an
-//! excerpt of InnoDB's monitor, and statements by digest.
+//! The activity of a target when it began to stall: sessions by state, who blocks whom, an excerpt
+//! of InnoDB's monitor, and statements by digest.
 //!
 //! Invariant: bounded, however many sessions there are, and free of what users keep in tables:
 //! statements are known by their digests, in which no literal stands.

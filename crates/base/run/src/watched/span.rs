@@ -182,7 +182,7 @@ mod tests {
         assert_eq!((redo.writes_per_s, redo.write_bytes_per_s), (Some(2.0), Some(4_000.0)));
         assert_eq!(redo.write_ms, Some(2.0));
         assert_eq!((redo.reads_per_s, redo.read_ms), (Some(0.0), None), "no read has no time");
-        assert_eq!(redo.read_bytes_per_s, None, "what is not told is not 0");
+        assert_eq!(redo.read_bytes_per_s, None, "what is not reported is not 0");
         assert_eq!((redo.syncs_per_s, redo.sync_ms), (None, None), "a count that went back");
         assert_eq!(io.class(FileClass::Data), None);
     }

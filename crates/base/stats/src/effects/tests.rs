@@ -1,4 +1,4 @@
-//! What effects come out of plans whose effects are known.
+//! The estimated effects of plans whose effects are known.
 
 use super::*;
 use crate::measured::around;

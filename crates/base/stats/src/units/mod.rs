@@ -44,7 +44,7 @@ pub enum UnitError {
         found: String,
         /// The unit in it.
         unit: String,
-        /// The units there are.
+        /// The known units.
         known: &'static str,
     },
     /// More than 64 bits hold.

@@ -47,7 +47,7 @@ impl TargetError {
 
     /// A part of a table was to be loaded into a target that loads whole ones.
     pub fn whole_tables_only(target: &str) -> Self {
-        let text = "it loads whole tables, and a part of one was asked for".to_owned();
+        let text = "it loads whole tables, and a part of one was requested".to_owned();
         Self::not_ready(target, "unsupported", text, "load the whole table")
     }
 }

@@ -20,8 +20,8 @@ pub struct Op {
 /// What an operation does. Columns are numbers of the table's columns; "the key" is the table's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The rows with these keys, as many as there are, in any order; a row once, however often its
-    /// key is named. Arguments: one key per row of arguments.
+    /// The existing rows with these keys, in any order; a row once, however often its key is named.
+    /// Arguments: one key per row of arguments.
     Get {
         /// What is wanted of each row.
         columns: Vec<usize>,
@@ -97,7 +97,7 @@ pub enum Fold {
     /// They are given as they are.
     #[default]
     Rows,
-    /// The only wanted column is summed up: one row with the sum, 0 where there is none.
+    /// The only wanted column is summed up: one row with the sum, 0 without any row.
     Sum,
     /// They are ordered by the only wanted column.
     Sorted,

@@ -56,7 +56,7 @@ impl Rows {
         row.iter().for_each(|value| self.push(*value));
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     ///
     /// # Panics
     /// When the last one is not whole.
@@ -68,7 +68,7 @@ impl Rows {
         self.cells.len() / self.width
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
@@ -81,7 +81,7 @@ impl Rows {
     /// A value.
     ///
     /// # Panics
-    /// When there is no such row or column.
+    /// When no such row or column exists.
     #[inline]
     #[track_caller]
     pub fn get(&self, row: usize, column: usize) -> Value<'_> {
@@ -94,7 +94,7 @@ impl Rows {
         self.cells[row * self.width..][..self.width].iter().map(|cell| self.value(*cell))
     }
 
-    /// The row, if there is one, whose first values are these.
+    /// The row, if any, whose first values are these.
     pub fn find(&self, first: &[i64]) -> Option<usize> {
         let is = |row: usize| {
             first.iter().enumerate().all(|(at, number)| self.get(row, at) == Value::Int(*number))

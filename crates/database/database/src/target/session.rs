@@ -84,7 +84,7 @@ pub trait Target: Send + Sync {
     /// [`ADDED_KEY`] names is left out.
     ///
     /// # Errors
-    /// The target's error; there is no such table.
+    /// The target's error; no such table exists.
     fn columns(&self, _table: &str) -> Result<Option<Vec<String>>, TargetError> {
         Ok(None)
     }

@@ -236,7 +236,7 @@ impl<'a> View<'a> {
     }
 
     /// An age that was full when a long stall began, and fell meanwhile, does not explain why it
-    /// goes on.
+    /// continues.
     fn redo_stays_full(&self) -> Reason {
         let full = |one: &TargetSample| age_share(one).is_some_and(|share| share >= AGE_FULL);
         if self.within.len() >= SAMPLES_LONG {

@@ -60,7 +60,7 @@ pub enum ConfigError {
     /// No TOML.
     #[error("{0}")]
     Text(String),
-    /// A name that is none.
+    /// An invalid name.
     #[error("`{name}` is unknown; use {known}")]
     Name {
         /// What was found.

@@ -178,7 +178,7 @@ impl Controller {
         steady::set_point_pct(&self.vitals, &self.config)
     }
 
-    /// What went on at the last step.
+    /// The state at the last step.
     pub fn vitals(&self) -> &Vitals {
         &self.vitals
     }

@@ -64,7 +64,7 @@ pub(crate) struct Gain {
 }
 
 impl Gain {
-    /// Takes in what goes on.
+    /// Takes in the present state.
     pub fn take(&mut self, now: &Vitals, is_active: bool, is_stalled: bool) {
         if is_active != self.was_active {
             let has_stalled = self.running.has_stalled;

@@ -1,4 +1,4 @@
-//! From samples to what is going on: rates of redo and of pages, the age, its limit.
+//! From samples to the state of a server: rates of redo and of pages, the age, its limit.
 //!
 //! Invariant: what the server does not report is an error that names it, never a guess.
 
@@ -67,7 +67,7 @@ impl WorkDone {
     }
 }
 
-/// What goes on in a server.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Vitals {
     /// Checkpoint age, in bytes.

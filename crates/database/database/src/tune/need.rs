@@ -106,7 +106,7 @@ pub(crate) struct Need {
 }
 
 impl Need {
-    /// Takes in what goes on.
+    /// Takes in the present state.
     pub fn take(&mut self, now: &Vitals) {
         let count = |holds: bool, sum: f64| if holds { sum + now.dt_s } else { 0.0 };
         self.low_s = count(now.age_bytes < END_SHARE * now.limit_bytes, self.low_s);

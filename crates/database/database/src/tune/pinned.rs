@@ -10,7 +10,7 @@
 
 use crate::tune::monitor::Vitals;
 
-/// Rates are averaged over so many seconds, and those of late over so many.
+/// Rates are averaged over so many seconds, and recent ones over so many.
 const AVERAGE_S: f64 = 8.0;
 const LATE_S: f64 = 1.0;
 /// What may be written at the async limit, over what all dirty pages take once a round, and what
@@ -28,7 +28,7 @@ pub(crate) struct PinnedPace {
 }
 
 impl PinnedPace {
-    /// Takes in what goes on, at any age.
+    /// Takes in the present state, at any age.
     pub fn take(&mut self, now: &Vitals) {
         let even = now.even_pages_per_s();
         let weight = |over_s: f64| now.dt_s / (now.dt_s + self.seen_s.min(over_s));

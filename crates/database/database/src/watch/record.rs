@@ -38,7 +38,7 @@ pub struct WatchRecord {
     snapshots: VecDeque<StallSnapshot>,
     transactions: Sum,
     pages: Sum,
-    /// The last changes of settings, and how many there were.
+    /// The last changes of settings, and their number.
     settings: VecDeque<TunedSetting>,
     changes: u64,
 }
@@ -93,7 +93,7 @@ impl WatchRecord {
         self.sample_us_max = self.sample_us_max.max(sample.sample_us);
         self.failed += u64::from(sample.error.is_some());
         if let Some(stall) = &watched.stall {
-            // One that goes on replaces what was known of it.
+            // An ongoing one replaces what was known of it.
             match self.stalls.last_mut().filter(|last| last.t_s == stall.t_s) {
                 Some(last) => *last = stall.clone(),
                 None => self.stalls.push(stall.clone()),

@@ -22,7 +22,7 @@ pub struct Watch {
     snapshot: Option<LastSnapshot>,
 }
 
-/// What went on when the last stall began, or when its cause first showed.
+/// The activity when the last stall began, or when its cause first showed.
 #[derive(Debug)]
 struct LastSnapshot {
     snapshot: StallSnapshot,
@@ -32,7 +32,7 @@ struct LastSnapshot {
     recount: Recount,
 }
 
-/// How long a stall lasts until its statements are counted once more while it goes on, in seconds.
+/// How long a stall lasts until its statements are counted once more during it, in seconds.
 const RECOUNT_S: f64 = 10.0;
 
 /// When statements of a stall were counted again.
@@ -40,7 +40,7 @@ const RECOUNT_S: f64 = 10.0;
 enum Recount {
     /// Not yet.
     Never,
-    /// While it went on.
+    /// During the stall.
     Meanwhile,
     /// After its end.
     AtEnd,
@@ -51,8 +51,8 @@ enum Recount {
 pub struct WatchStep {
     /// The sample with its rates.
     pub sample: WatchSample,
-    /// The stall that goes on, or has just ended, as far as it is known. A later one with the same
-    /// start replaces it.
+    /// The current stall, or the one that has just ended, as far as it is known. A later one with
+    /// the same start replaces it.
     pub stall: Option<TransactionStall>,
     /// The activity when it began, where it was queried now. A later one of the same stall replaces
     /// it.

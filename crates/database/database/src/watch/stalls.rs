@@ -1,11 +1,10 @@
 //! Finds stalls while they go on.
 //!
 //! A target stalls when its throughput of the last second is under half the median of the last
-//! minute while a client waits for an answer. Invariants: while a stall goes on, its seconds do not
-//! count to what is usual, so that a long one does not become usual by itself; one that goes on
-//! keeps its start. What chance explains is no stall: where a second has few transactions, as long
-//! is looked back as sixteen of them usually take. A pause without any statement is no stall
-//! either.
+//! minute while a client waits for an answer. Invariants: during a stall, its seconds do not count
+//! to what is usual, so that a long one does not become usual by itself; an ongoing one keeps its
+//! start. What chance explains is no stall: where a second has few transactions, as long is looked
+//! back as sixteen of them usually take. A pause without any statement is no stall either.
 
 use std::collections::VecDeque;
 
@@ -32,7 +31,7 @@ const LOOK_S_MAX: f64 = 15.0;
 const JITTER: f64 = 0.1;
 /// Stalls with less than this between them are one, in seconds.
 const GAP_S: f64 = 2.0;
-/// What goes on so long without any cause that shows is another load, in seconds.
+/// After so long without any visible cause it is a different load, in seconds.
 const UNEXPLAINED_S: f64 = 60.0;
 /// What a hypervisor takes at least, in percent of the processor time, before a stall is put down
 /// to it: less does not cost half of the throughput.
@@ -63,7 +62,7 @@ struct Lull {
     rate: (f64, f64),
 }
 
-/// The stall that goes on, or the last one.
+/// The current stall, or the last one.
 #[derive(Clone, Debug)]
 struct LastStall {
     stall: TransactionStall,
@@ -78,7 +77,7 @@ struct LastStall {
 pub(crate) struct FoundStall {
     /// Whether the target stalls.
     pub(crate) is_going: bool,
-    /// The stall that goes on, or has just ended.
+    /// The current stall, or the one that has just ended.
     pub(crate) stall: Option<TransactionStall>,
 }
 
@@ -220,7 +219,7 @@ impl Stalls {
         })
     }
 
-    /// What sessions wait for at the last sample, which is one of the stall that goes on; the stall
+    /// What sessions wait for at the last sample, which lies within the current stall; the stall
     /// with the cause that this shows.
     pub(crate) fn explain(&mut self, waits: SessionWaits) -> Option<TransactionStall> {
         if let Some(lull) = self.lull.take() {
@@ -327,7 +326,7 @@ impl Stalls {
         while self.sampled.front().is_some_and(|one| is_old(one.at_s, self.sampled.len())) {
             self.sampled.pop_front();
         }
-        // While a stall goes on, what was usual before it stays.
+        // During a stall, what was usual before it stays.
         while self.usual.front().is_some_and(|one| is_old(one.at_s, self.usual.len())) {
             self.usual.pop_front();
         }

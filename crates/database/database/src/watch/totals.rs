@@ -82,7 +82,7 @@ impl Totals {
         }
     }
 
-    /// Counts a sample as it is shown, with the stall that goes on.
+    /// Counts a sample as it is shown, with the current stall.
     pub(crate) fn count_sample(&mut self, sample: &WatchSample) {
         self.samples += 1;
         if sample.error.is_some() {

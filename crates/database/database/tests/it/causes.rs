@@ -1,4 +1,4 @@
-//! What holds all sessions of a real server up at once, one way each, and the cause that is named;
+//! What blocks all sessions of a real server at once, one way each, and the cause that is named;
 //! the same without harm, of which nothing is named.
 
 use std::sync::mpsc::{Sender, channel};

@@ -114,7 +114,7 @@ impl PlantCase {
     }
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug)]
 pub struct Ran {
     pub seconds: Vec<FlushSecond>,

@@ -32,7 +32,7 @@ impl Drop for Mount {
     }
 }
 
-/// Writes until there is no room.
+/// Writes until no space is left.
 fn fill(path: &Path) {
     let mut file = std::fs::File::create(path).unwrap();
     while std::io::Write::write_all(&mut file, &[0; 4096]).is_ok() {}

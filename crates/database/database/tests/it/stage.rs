@@ -33,7 +33,7 @@ pub fn is_long_form() -> bool {
     std::env::var_os("IOSTRATA_SOAK").is_some()
 }
 
-/// A server of its own, and the sessions at work on it.
+/// A private server, and the sessions at work on it.
 pub struct Stage {
     server: Option<PrivateServer>,
     session: Session<System>,
@@ -247,8 +247,8 @@ impl Stage {
     }
 
     /// The same, and ends early when this cause of a stall was named for two seconds; in the long
-    /// form it does not. With a cause only what comes after the act is given: before it a stall is
-    /// that of a busy machine.
+    /// form it does not. With a cause only what comes after the act is given: before it a stall
+    /// comes from a busy machine.
     pub fn watch_for(
         &mut self,
         cause: Option<StallCause>,

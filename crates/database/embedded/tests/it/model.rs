@@ -216,7 +216,7 @@ impl Model {
             let begins = |key: &&Row| key[..*prefix] == args[..*prefix];
             let mut keys: Vec<Row> = view[op.table].keys().filter(begins).cloned().collect();
             if *prefix == declared.key.len() && *prefix > 0 {
-                // The key is locked whether or not there is such a row.
+                // The key is locked whether or not the row exists.
                 keys = vec![args[..*prefix].to_vec()];
             }
             for key in keys {

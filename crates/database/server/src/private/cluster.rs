@@ -2,8 +2,8 @@
 //!
 //! Invariant: every node has ports of its own on 127.0.0.1 for clients, the group and increments of
 //! state, and all begin with copies of one state of the cluster, so that a joining node needs only
-//! the increment since. There is no transfer of a whole state: a node that was killed, or stopped
-//! for longer than its peers remember, does not come back.
+//! the increment since. The whole state is never transferred (no SST): a node that was killed, or
+//! stopped for longer than its peers remember, does not come back.
 
 use std::fs;
 use std::io;
@@ -121,8 +121,8 @@ impl PrivateCluster {
         &self.nodes
     }
 
-    /// The same, to stop one and start it again. One that was killed does not know its position
-    /// any more and is not let in again.
+    /// The same, to stop one and start it again. One that was killed has lost its position and
+    /// cannot rejoin.
     pub fn nodes_mut(&mut self) -> &mut [PrivateServer] {
         &mut self.nodes
     }

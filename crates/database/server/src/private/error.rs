@@ -13,7 +13,7 @@ use thiserror::Error;
 /// Why a private server could not be had.
 #[derive(Debug, Error)]
 pub enum PrivateError {
-    /// There is no such program.
+    /// No such program exists.
     #[error(
         "no server program {asked}: looked in {looked}; install one (Debian: {package}) or give \
          its path"

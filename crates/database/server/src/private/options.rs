@@ -54,7 +54,7 @@ const RESERVED: [(&str, &str); 19] = [
     ("init-file", "it is made from the first statements"),
     ("initialize", "iostrata makes the data directory"),
     ("initialize-insecure", "iostrata makes the data directory"),
-    ("log-error", "what the server says is kept by iostrata"),
+    ("log-error", "the server's output is kept by iostrata"),
     ("no-defaults", "it is always given"),
     ("pid-file", "it lies in the server's directory"),
     ("port", "it is chosen with the address"),
@@ -94,7 +94,7 @@ pub(super) struct RunningOptions<'a> {
     pub(super) port: Option<u16>,
     /// It runs as root, which requires an option.
     pub(super) as_root: bool,
-    /// Whether there are statements to run before the first client is let in.
+    /// Whether statements run before the first client can connect.
     pub(super) has_first_statements: bool,
     /// The user's options, checked.
     pub(super) options: &'a [String],

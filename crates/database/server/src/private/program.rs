@@ -74,7 +74,7 @@ impl ServerProgram {
         let said = ask.run().map_err(|error: RunError| not_a_server(error.to_string()))?;
         let Some(version) = ProgramVersion::parse(&said) else {
             let first = said.lines().next().unwrap_or("nothing").to_owned();
-            return Err(not_a_server(format!("asked for its version it said: {first}")));
+            return Err(not_a_server(format!("for --version it printed: {first}")));
         };
         let base = base_of(&path);
         let share = ["share/mariadb", "share/mysql", "share"].map(|name| base.join(name));

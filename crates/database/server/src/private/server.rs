@@ -42,7 +42,7 @@ pub struct PrivatePlan {
     pub options: Vec<String>,
     /// On which port of 127.0.0.1 it listens; absent: on its socket only.
     pub port: Option<u16>,
-    /// SQL that is run at every start, before the first client is let in; one statement each.
+    /// SQL that is run at every start, before the first client can connect; one statement each.
     pub first_statements: Vec<String>,
     /// The groups of this name, made by the same session, in which it runs.
     pub group: Option<String>,
@@ -259,7 +259,7 @@ impl PrivateServer {
         PrivateError::OutOfOrder { dir: self.layout.dir.clone(), found, fix }
     }
 
-    /// Its address; root is let in by the socket without a password.
+    /// Its address; root can log in by the socket without a password.
     pub fn address(&self) -> String {
         options::address(&self.layout.socket())
     }

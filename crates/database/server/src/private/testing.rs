@@ -19,7 +19,7 @@ use super::server::{PrivatePlan, PrivateServer};
 use crate::address::{HostPort, ServerAddress};
 use crate::target::ServerTarget;
 
-/// Who is let in with all rights, by the port and without a password.
+/// The user with all privileges, by the port and without a password.
 const USER: &str = "tester";
 
 /// A running server that ends with its value.

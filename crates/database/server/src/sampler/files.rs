@@ -131,7 +131,7 @@ mod tests {
         assert_eq!((data.reads, data.written_bytes, data.sync_ns), (Some(1), Some(20), Some(3)));
         let binlog = table.get(Binlog).unwrap();
         assert_eq!((binlog.writes, binlog.written_bytes), (Some(6), Some(60)));
-        assert_eq!(binlog.write_ns, Some(5), "one that is not timed tells no time");
+        assert_eq!(binlog.write_ns, Some(5), "one that is not timed has no time");
         assert_eq!(table.get(Doublewrite).unwrap().written_bytes, Some(32_768), "from status");
     }
 

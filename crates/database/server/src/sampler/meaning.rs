@@ -10,7 +10,7 @@ use super::status_reply::StatusReply;
 use crate::flavour::ServerVersion;
 
 impl StatusReply {
-    /// The sample that it comes to, without what rests on earlier ones.
+    /// The resulting sample, without what rests on earlier ones.
     pub(crate) fn sample(&self, version: &ServerVersion) -> TargetSample {
         let limits = age_limits(self, version);
         let mut sample = TargetSample {

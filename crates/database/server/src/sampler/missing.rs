@@ -1,7 +1,6 @@
 //! What a server does not report, and what would make it report that.
 //!
-//! Invariant: pure. Every sentence names a field of the samples and the fix, as far as there is
-//! one.
+//! Invariant: pure. Every sentence names a field of the samples and the fix, if any.
 
 use iostrata_database::target::TargetSample;
 use iostrata_run::{FIGURES, Figure, FigureKind};
@@ -58,7 +57,8 @@ pub(crate) fn missing(
                 "{fields}: this user may not read information_schema.INNODB_METRICS; {grant}"
             ),
             None => format!(
-                "{fields}: the server counts them only when it is told to; add --enable-counters"
+                "{fields}: the server counts them only when they are switched on; add \
+                 --enable-counters"
             ),
         });
     }
@@ -87,11 +87,11 @@ pub(crate) fn missing(
         );
     }
     if told.ended().is_none() {
-        out.push("tps: the server tells no Com_commit".to_owned());
+        out.push("tps: the server reports no Com_commit".to_owned());
     } else if !TransactionCounters::of(told).is_exact() {
         out.push(
             "exact tps: it is put together from other counters, without reads outside of \
-             transactions, as the server counts transactions only when it is told to; add \
+             transactions, as the server counts transactions only when that is switched on; add \
              --enable-counters"
                 .to_owned(),
         );

@@ -1,4 +1,4 @@
-//! What goes on in a server, from its status, on a connection of its own.
+//! The state of a server, from its status, on a separate connection.
 //!
 //! Invariants: two to five statements per sample, which read what the server counts anyway, and
 //! one more every few seconds for open transactions; nothing is switched on for it. Status comes
@@ -46,7 +46,7 @@ pub(crate) struct StatusSampler {
     connector: Connector,
     name: Arc<str>,
     version: ServerVersion,
-    /// The one running server that may answer, where there is one.
+    /// The only running server that may answer, if any.
     one: Option<Arc<ServerToken>>,
     /// Absent after a failure, until the next sample.
     round: Option<StatusRound>,

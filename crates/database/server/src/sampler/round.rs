@@ -213,8 +213,8 @@ impl StatusRound {
         Ok(told)
     }
 
-    /// Whether the sample before stands for the next one: it rests on the monitor's text, which
-    /// takes this server long.
+    /// Whether the previous sample is reused for the next one: it rests on the monitor's text,
+    /// which takes this server long.
     pub(crate) fn rests(&self) -> bool {
         !self.text_turn.is_due(Instant::now())
     }
@@ -252,7 +252,7 @@ impl StatusRound {
         Some(session_states::with_group(waits, held, ask(session_states::GROUP_QUEUE)))
     }
 
-    /// What goes on in a server that begins to stall.
+    /// The activity of a server that begins to stall.
     pub(crate) fn stall_snapshot(&mut self, version: &ServerVersion) -> StallSnapshot {
         self.stall.snapshot(&mut self.conn, version)
     }

@@ -100,7 +100,7 @@ impl Questions<'_> {
 
     fn ask(&mut self, what: &str, sql: &str) -> Option<Vec<AnswerRow>> {
         if self.began.elapsed() > BUDGET {
-            let text = "not asked for, as the answers before took too long";
+            let text = "not queried, as the previous answers took too long";
             self.missing.push(format!("{what}: {text}"));
             return None;
         }

@@ -1,7 +1,7 @@
 //! A server's replies to one round of queries.
 //!
 //! Invariant: pure. Each flavour and version has what it has; a metric that is off is absent,
-//! although it reads 0, and so is a number that is none.
+//! although it reads 0, and so is an invalid number.
 
 use std::collections::HashMap;
 

@@ -71,7 +71,7 @@ impl ServerSession {
     /// The rows of arguments; none are left over.
     fn rows_of(&self, op: OpId, args: &[Value<'_>]) -> Result<usize, TargetError> {
         let Some(statements) = self.ops.get(op.0) else {
-            let text = format!("operation {} of {} was asked for", op.0, self.ops.len());
+            let text = format!("operation {} of {} was requested", op.0, self.ops.len());
             return Err(self.link.refused("operation", text));
         };
         let stride = statements.stride;

@@ -263,8 +263,7 @@ impl Current {
         self.cells[row * self.width + which].value()
     }
 
-    /// As SQL has it: whatever is computed with nothing is nothing, and what nothing is put before
-    /// stays.
+    /// As in SQL: whatever is computed with NULL is NULL, and what NULL is put before stays.
     fn apply(&mut self, row: usize, which: usize, change: Change, argument: Value<'_>) {
         let cell = &mut self.cells[row * self.width + which];
         let after = match (change, &*cell, argument) {

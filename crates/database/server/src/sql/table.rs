@@ -47,7 +47,7 @@ pub(crate) fn drop_table(schema: &Schema, table: usize) -> String {
     format!("DROP TABLE IF EXISTS {}", name(&schema.tables[table].name))
 }
 
-/// Makes the late indexes that are not there yet, in one go. `None` when there is none.
+/// Makes the late indexes that are not there yet, in one go. `None` without one.
 pub(crate) fn late_indexes(table: &Table, there: &[String]) -> Option<String> {
     let is_there = |index: &Index| there.iter().any(|name| name.eq_ignore_ascii_case(&index.name));
     let missing = table.indexes.iter().filter(|index| index.is_late && !is_there(index));

@@ -25,7 +25,7 @@ impl Drop for Place {
     }
 }
 
-/// Runs a test on every server there is at the same time, each in a database of this name; other
+/// Runs a test on every available server at the same time, each in a database of this name; other
 /// tests may run there at the same time.
 pub fn on_each_server(database: &str, test: impl Fn(&Place) + Sync) {
     on_all(database, false, &test);

@@ -1,4 +1,4 @@
-//! The server programs that there are to test with.
+//! The available server programs to test with.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,7 +51,7 @@ impl Place {
         assert!((0..60_000).any(has_them), "no journal of {lines} lines");
     }
 
-    /// Nothing but an empty directory of journals is left.
+    /// Only an empty directory of journals is left.
     pub fn assert_empty(&self, when: &str) {
         let entries = std::fs::read_dir(self.dir.path()).unwrap().flatten();
         let left: Vec<PathBuf> =

@@ -133,7 +133,7 @@ impl Transactions for CompatTransactions {
     }
 }
 
-// The kit's load as a workload: what its settings come to. Its options are those of `tpcc`.
+// The kit's load as a workload, made of its settings. Its options are those of `tpcc`.
 
 /// Warehouses by default.
 const WAREHOUSES: i64 = 4;

@@ -232,7 +232,7 @@ impl KitRows {
         }
     }
 
-    /// Clears the buffer and puts the next rows in; none when there are no more.
+    /// Clears the buffer and puts the next rows in; none when no more are left.
     pub fn fill(&mut self, rows: &mut Rows) {
         rows.clear(self.width);
         let count = match self.table {

@@ -367,7 +367,7 @@ fn ops_of(set: u32) -> impl Iterator<Item = Op> {
     all.chain((1..=DISTRICT_COUNT).map(stock))
 }
 
-/// An item that there is not.
+/// An item that does not exist.
 const UNUSED_ITEM: i64 = -1;
 /// Characters of a customer's data at most.
 const DATA_MAX: usize = 500;

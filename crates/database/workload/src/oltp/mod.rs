@@ -23,7 +23,7 @@ pub use spec::{Counts, Distribution, Member, OltpSpec, RandParameters};
 pub use statements::{cleanup, prepare, read_all};
 pub use terminals::OltpTerminals;
 
-// The family as a workload: sysbench's options, and what they come to.
+// The family as a workload: sysbench's options, and the resulting spec.
 
 /// About how large a row is.
 const ROW_BYTES: u64 = 230;
@@ -77,7 +77,7 @@ pub static WORKLOAD: WorkloadKind = WorkloadKind {
                     ("zipfian", "By rank"),
                 ],
             ),
-            "Which rows are asked for",
+            "Which rows are accessed",
         )
         .on(ALL)
         .default("uniform"),

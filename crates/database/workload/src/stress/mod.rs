@@ -253,7 +253,7 @@ impl Statements<'_> {
     }
 }
 
-// The load as a workload: its options, and what they come to.
+// The load as a workload: its options, and the resulting spec.
 
 /// About how large a row is.
 const ROW_BYTES: u64 = 150;

@@ -304,7 +304,7 @@ impl Default for StressSpec {
 
 const COMMAND: &str = "stress";
 
-/// How many objects there are, and how many history rows each has.
+/// The number of objects, and of history rows of each.
 ///
 /// # Errors
 /// The target's error; nothing was prepared, or not to the end.

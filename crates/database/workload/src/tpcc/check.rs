@@ -15,7 +15,7 @@ use crate::tpcc::schema::{
 };
 use crate::workload::{CheckResult, TableCount};
 
-/// How many conditions there are.
+/// The number of conditions.
 pub const CONDITIONS: usize = 12;
 
 /// What of the dataset decides how it is checked.
@@ -398,7 +398,7 @@ impl DistrictRows {
         self.rows
     }
 
-    /// How many orders, carried orders, new orders and lines there are, and how many lines the
+    /// The numbers of orders, carried orders, new orders and lines, and of the lines that the
     /// orders record.
     pub fn numbers(&self) -> [i64; 5] {
         let sum = |of: fn(&OneOrder) -> i64| self.orders.values().map(of).sum();

@@ -96,7 +96,7 @@ impl Dataset {
         let text = |name: &str| notes.get(name).map(String::as_str).unwrap_or_default();
         let number = |name: &str| {
             text(name).parse::<i64>().map_err(|_not_a_number| {
-                let what = format!("table iostrata_dataset says {name} = {:?}", text(name));
+                let what = format!("table iostrata_dataset has {name} = {:?}", text(name));
                 TargetError::not_ready(
                     &target.name(),
                     "dataset",
@@ -156,7 +156,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// How many orders there are: the next number of each district, of which the first is 1.
+    /// The number of orders: the next number of each district, of which the first is 1.
     ///
     /// # Errors
     /// The target's error.
@@ -249,7 +249,7 @@ impl Notes {
     }
 }
 
-// Loading: makes the tables and fills them, several parts at a time, and goes on where an earlier
+// Loading: makes the tables and fills them, several parts at a time, and resumes where an earlier
 // attempt was interrupted.
 //
 // Invariant: a part that was noted as loaded is durable and whole; one that was not is loaded

@@ -11,7 +11,7 @@ use crate::tpcc::schema::{CUSTOMERS, DISTRICTS, ITEMS};
 
 /// Most lines of an order.
 pub const LINES_MAX: usize = 15;
-/// An item that there is not.
+/// An item that does not exist.
 pub const UNUSED_ITEM: i64 = ITEMS + 1;
 
 /// A line of an order.
@@ -139,7 +139,7 @@ impl Home {
 pub struct Inputs {
     /// Of non-uniform draws.
     pub constants: Constants,
-    /// How many warehouses there are.
+    /// The number of warehouses.
     pub warehouses: i64,
 }
 
@@ -191,7 +191,7 @@ impl Inputs {
         }
     }
 
-    /// A warehouse that is not this one, if there is any.
+    /// Another warehouse, if any.
     fn other(&self, random: &mut Random, home: i64) -> i64 {
         if self.warehouses == 1 {
             return home;

@@ -92,7 +92,7 @@ pub struct RowSource {
 }
 
 impl RowSource {
-    /// Clears the buffer and puts the next rows in; none when there are no more.
+    /// Clears the buffer and puts the next rows in; none when no more are left.
     pub fn fill(&mut self, rows: &mut Rows) {
         rows.clear(self.width);
         while rows.len() < BATCH {

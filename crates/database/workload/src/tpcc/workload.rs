@@ -1,4 +1,4 @@
-//! TPC-C as a workload: its options, and what they come to.
+//! TPC-C as a workload: its options, and the resulting plan.
 
 use std::sync::atomic::Ordering;
 
@@ -23,7 +23,7 @@ const WAREHOUSES: i64 = 4;
 const WAREHOUSE_BYTES: u64 = 100 << 20;
 const MIX: &str = "45,43,4,4,4";
 
-/// TPC-C; its command stands for the load of sysbench-tpcc, too.
+/// TPC-C; its command also runs the load of sysbench-tpcc.
 pub static WORKLOAD: WorkloadKind = WorkloadKind {
     name: "tpcc",
     about: "Run TPC-C on the embedded engine or on a MySQL-family server",

@@ -48,7 +48,7 @@ pub(crate) struct NoMount {
 pub struct MountEffect {
     /// Where.
     pub at: PathBuf,
-    /// The options that hold now, those of the mount and those of the file system.
+    /// The options that hold now, of the mount and of the file system.
     pub options: Vec<String>,
 }
 
@@ -394,8 +394,8 @@ impl Kind for Remount {
             options
         };
         let before = sorted(all.clone());
-        // The change that mounted it is undone after this and has the owner of the mount; nothing
-        // is left to do if it is gone.
+        // The change that mounted it is undone after this and checks whose mount it is; nothing is
+        // left to do if it is gone.
         let Some(mount) = topmost(platform, at)? else { return Ok(Undone::as_before()) };
         if sorted(mount.all_options()) == before {
             return Ok(Undone::as_before());

@@ -43,7 +43,7 @@ pub(crate) trait Kind: Member<Change> {
     type Prior: Member<Prior>;
     /// What the kernel really did.
     type Effect: Member<Effect>;
-    /// Whether there is something to put back.
+    /// Whether anything is to be put back.
     const IS_LASTING: bool = true;
     /// Whether what it did is still there after a reboot.
     const OUTLIVES_BOOT: bool = false;
@@ -54,7 +54,7 @@ pub(crate) trait Kind: Member<Change> {
     /// The change in one line.
     fn describe(&self) -> String;
 
-    /// The present value, where there is one already. Looking for it alters nothing.
+    /// The present value, if any. Looking for it alters nothing.
     fn present(&self, _: &dyn Platform) -> Option<String> {
         None
     }
@@ -178,7 +178,7 @@ macro_rules! kinds {
             pub Effect { $($($effect($after),)?)* }
         }
 
-        /// How many kinds there are.
+        /// The number of kinds.
         #[cfg(test)]
         pub(crate) const KINDS: usize = [$(stringify!($kind)),*].len();
 
@@ -225,8 +225,8 @@ impl Change {
         each!(self, one => one.describe())
     }
 
-    /// Whether there is something to put back. File systems that were made and caches that were
-    /// dropped stay so.
+    /// Whether anything is to be put back. File systems that were made and caches that were dropped
+    /// stay so.
     pub fn is_lasting(&self) -> bool {
         fn of<K: Kind>(_: &K) -> bool {
             K::IS_LASTING
@@ -250,7 +250,7 @@ impl Change {
         each!(self, one => of(one))
     }
 
-    /// The present value, where there is one already.
+    /// The present value, if any.
     pub(crate) fn present(&self, platform: &dyn Platform) -> Option<String> {
         each!(self, one => one.present(platform))
     }

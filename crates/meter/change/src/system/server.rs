@@ -246,7 +246,7 @@ pub(super) fn is_dead(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED))
 }
 
-/// What a call comes to, unless it takes too long; its thread then waits on, until the server that
+/// The result of a call, unless it takes too long; its thread then waits on, until the server that
 /// it waits for is ended.
 pub(super) fn within<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (tell, told) = mpsc::channel();

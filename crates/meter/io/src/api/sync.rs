@@ -1,8 +1,8 @@
 //! pread, pwrite, fsync and fdatasync: one request at a time.
 //!
 //! Invariant: the request runs inside `reap`, so that a loop that stamps before `submit` and after
-//! `reap` sees the whole of it. A short transfer goes on until it is complete or the file ends.
-//! It never waits with a timeout: a system call that started runs to its end.
+//! `reap` sees the whole of it. A short transfer is continued until it is complete or the file
+//! ends. It never waits with a timeout: a system call that started runs to its end.
 
 #![allow(unsafe_code)]
 

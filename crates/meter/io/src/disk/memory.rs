@@ -412,7 +412,7 @@ pub struct Call {
 /// What a fault hook lets happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The call goes on.
+    /// The call proceeds.
     None,
     /// It fails with this errno (5 is EIO, 28 is ENOSPC) and changes nothing.
     Errno(i32),

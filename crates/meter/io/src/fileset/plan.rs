@@ -183,7 +183,7 @@ fn unique_set() -> String {
     format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-// Whether there is room for the files.
+// Whether the files fit into the free space.
 //
 // Invariant: checked before the first byte is written, so that a disk is not filled up in vain.
 
@@ -220,7 +220,7 @@ pub enum FileSetError {
         /// Its directory.
         directory: PathBuf,
     },
-    /// There is no such device, and what would be made is no device.
+    /// No such device exists, and what would be made is no device.
     #[error("{path}: no such device; a file made there would be in memory")]
     NoDevice {
         /// The path requested.
@@ -260,7 +260,7 @@ pub enum FileSetError {
     },
     /// An existing file or device is smaller than requested.
     #[error(
-        "{path} has {}, less than the {} asked for; use a smaller --size",
+        "{path} has {}, less than the {} requested; use a smaller --size",
         shown(*bytes as f64), shown(*asked as f64)
     )]
     ExistingTooSmall {

@@ -105,8 +105,8 @@ const BYTES_PER_REQUEST: f64 = 9.0 * 72.0;
 /// Smallest and largest buffer of one processor, in KiB.
 const BUFFER_KIB: (u64, u64) = (1 << 10, 64 << 10);
 
-/// The events to enable in the instance, as `system:event`: those of the wanted ones that this
-/// kernel has. `tracefs` is where the tracing file system is mounted.
+/// The events to enable in the instance, as `system:event`: the wanted ones that this kernel has.
+/// `tracefs` is where the tracing file system is mounted.
 ///
 /// # Errors
 /// [`TraceError::NoTracefs`], [`TraceError::Denied`], and [`TraceError::NoEvents`] when a required
@@ -252,7 +252,7 @@ fn kernel_number(number: DeviceNumber) -> u32 {
 /// Why latency by layer could not be traced.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// There is no tracing file system at this place.
+    /// No tracing file system is mounted at this place.
     #[error(
         "{} is not a tracing file system; mount one: mount -t tracefs tracefs /sys/kernel/tracing",
         path.display()

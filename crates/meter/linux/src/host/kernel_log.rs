@@ -1,7 +1,7 @@
 //! What the kernel logs of some devices while they are measured.
 //!
 //! Invariant: only lines that came after the log was opened and that name one of the devices, and
-//! few of them. Where the log may not be read there are none.
+//! few of them. None where the log may not be read.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};

@@ -149,7 +149,7 @@ pub(crate) fn direct_io(mount: &Mount, location: &Location, kernel: Option<Relea
     };
     if location.direct_memory_align_bytes == Some(0) && behaviour != DirectIoBehaviour::Ignored {
         direct.behaviour = DirectIoBehaviour::Refused;
-        direct.reason = Some("statx says that this file takes no direct I/O".to_owned());
+        direct.reason = Some("statx reports that this file takes no direct I/O".to_owned());
     }
     direct
 }

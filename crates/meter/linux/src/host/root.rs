@@ -121,7 +121,7 @@ impl Root {
     }
 }
 
-/// Where a path lies and how much room there is. Tests place their own with
+/// Where a path lies and how much space is free. Tests place their own with
 /// [`Root::placing`](crate::host::Root::placing).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Location {

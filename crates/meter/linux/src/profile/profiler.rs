@@ -204,7 +204,7 @@ fn open_samples(
             Err(error) => return Err(error),
         }
     } else {
-        notes.push("only this process was sampled, as asked for".to_owned());
+        notes.push("only this process was sampled, as requested".to_owned());
     }
     Ok((Reach::Own, Sources::samples(Reach::Own, options.hz)?))
 }
@@ -222,7 +222,7 @@ pub struct ProfileOptions {
     /// threads and interrupts is seen. Where the system does not allow it, this process alone.
     pub system_wide: bool,
     /// Also trace where this process's threads wait. It costs a few us for every switch of a task
-    /// on the machine: for a window of its own, apart from the measured one.
+    /// on the machine: for a separate window, apart from the measured one.
     pub off_cpu: bool,
 }
 

@@ -166,7 +166,7 @@ fn numbers(text: &str) -> Vec<u32> {
 //
 // Invariant: a refusal names the value found and a fix for exactly that.
 
-/// Why there is no profile.
+/// Why no profile can be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// The system does not let this process sample the kernel.

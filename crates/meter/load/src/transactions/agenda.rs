@@ -24,7 +24,7 @@ const FOLLOW_MAX: Duration = Duration::from_millis(50);
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// A transaction that has been due since then; of this terminal's turn, where there is one.
+    /// A transaction that has been due since then; of this terminal's turn, if any.
     Due { since: Ticks, turn: Option<Turn> },
     /// Nothing before then.
     At(Ticks),
@@ -51,7 +51,7 @@ pub(crate) struct OpenLoop {
     pub seed: u64,
 }
 
-/// An open loop: arrivals, and those of them that wait.
+/// An open loop: arrivals, and the waiting ones.
 struct Queue {
     arrivals: Arrivals,
     /// Absent where any number may wait: then those wait that the schedule has not given yet.

@@ -29,7 +29,7 @@ pub(crate) struct Crew {
     pub gone: LostSessions,
     /// What failed.
     pub failures: Failures,
-    /// How many transactions there are to be, where that is bounded.
+    /// The number of transactions to run, if bounded.
     pub events: Option<Events>,
 }
 
@@ -156,12 +156,12 @@ impl LostSessions {
         self.gone.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether there is none left.
+    /// Whether none is left.
     pub(crate) fn are_all(&self) -> bool {
         self.gone.load(Ordering::Relaxed) >= self.sessions
     }
 
-    /// How many there were.
+    /// The number of sessions.
     pub(crate) fn sessions(&self) -> u32 {
         self.sessions
     }

@@ -40,7 +40,7 @@ struct Flight {
     /// Where its response latency begins.
     since: Ticks,
     think: Duration,
-    /// Whether its terminal went on without waiting for it.
+    /// Whether its terminal continued without waiting for it.
     is_deferred: bool,
 }
 
@@ -157,7 +157,7 @@ impl<'a, C: Clock> Driver<'a, C> {
         self.clock.ticks_in(time.as_nanos() as u64)
     }
 
-    /// Starts a transaction, if there is a slot for one and one is due; false otherwise.
+    /// Starts a transaction, if a slot is free and one is due; false otherwise.
     #[inline]
     fn start_one(&mut self) -> bool {
         let Some(&slot) = self.free.last() else { return false };
@@ -241,7 +241,7 @@ impl<'a, C: Clock> Driver<'a, C> {
         self.go_on(slot, now);
     }
 
-    /// Ends the window with the last transaction that there is to be.
+    /// Ends the window with the last transaction to run.
     #[inline]
     fn count_event(&mut self, now: Ticks) {
         if self.crew.events.as_ref().is_some_and(|events| events.end()) {

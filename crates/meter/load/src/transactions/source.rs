@@ -41,7 +41,7 @@ pub struct NextTransaction {
     pub keying: Duration,
     /// Time to think after its answer.
     pub think: Duration,
-    /// Whether the terminal goes on at once, and the transaction runs in the background.
+    /// Whether the terminal continues at once, and the transaction runs in the background.
     pub is_deferred: bool,
 }
 

@@ -175,7 +175,10 @@ mod tests {
         assert!(pages(500) > 0 && pages(101) > 0, "awake");
         assert_eq!((pages(100), pages(500)), (0, 0), "it sleeps again, and is not woken for that");
         cleaner.sees_few_frames();
-        assert!(pass(&mut cleaner, 500, 0.0) > 0, "who frees frames looks at the age as well");
+        assert!(
+            pass(&mut cleaner, 500, 0.0) > 0,
+            "the age is checked as well when frames are freed"
+        );
     }
 
     #[test]

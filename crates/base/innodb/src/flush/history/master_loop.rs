@@ -64,7 +64,7 @@ pub(super) trait Strategy: Send {
         u64::from(now.settings.io_capacity)
     }
 
-    /// Whether the loop goes on at once after a flush for the share of dirty pages.
+    /// Whether the loop continues at once after a flush for the share of dirty pages.
     fn skips_sleep_when_dirty(&self) -> bool {
         false
     }
@@ -101,7 +101,7 @@ const PENDING_FEW: u64 = 3;
 const IOS_FEW_PCT: u64 = 200;
 /// Share of dirty pages in percent from which the flush of every ten seconds is a whole one.
 const DIRTY_MANY_PCT: u64 = 70;
-/// A pause where everything there is to write is in use, in microseconds.
+/// A pause where all pages to write are in use, in microseconds.
 const NOTHING_US: u64 = 10_000;
 
 /// What the loop does next.

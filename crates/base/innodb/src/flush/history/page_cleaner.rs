@@ -79,7 +79,7 @@ pub(super) trait Generation: Send {
     fn checkpoint_s(&self) -> Option<u64>;
 }
 
-/// A pause where everything there is to write is in use, in microseconds.
+/// A pause where all pages to write are in use, in microseconds.
 const NOTHING_US: u64 = 1_000;
 
 /// What the pass does next.
@@ -537,7 +537,7 @@ impl Generation for Mysql57 {
 
     fn rule(&self, ladder: &Ladder) -> AdmitRule {
         if self.is_84() {
-            // A thread that passes the sync limit wakes the cleaner and goes on.
+            // A thread that passes the sync limit wakes the cleaner and continues.
             return AdmitRule { flush_age: ladder.sync_age, ..ladder.wall() };
         }
         let (flush_wait_age, work) = (ladder.sync_age, UserWork::Checkpoints);
@@ -612,7 +612,7 @@ mod tests {
         };
         assert_eq!(after(29, SECOND_US, Over::Passes), (0, 0));
         assert_eq!(after(30, SECOND_US, Over::Passes), (45, 300));
-        assert_eq!(after(30, SECOND_US / 10, Over::Passes), (45, 300), "time is not looked at");
+        assert_eq!(after(30, SECOND_US / 10, Over::Passes), (45, 300), "time is not checked");
         assert_eq!(after(30, SECOND_US / 2, Over::Seconds), (90, 600), "15 seconds");
         assert_eq!(after(15, 2 * SECOND_US, Over::Seconds), (22, 150), "30 seconds");
     }

@@ -66,7 +66,7 @@ pub fn nearest<'a>(name: &str, more: &'a [String]) -> Option<&'a str> {
 }
 
 const NO_SERVER: &str = "jobs run on this machine only; start iostrata on each host";
-const NO_TRIGGER: &str = "job files run no programs; run it beside iostrata";
+const NO_TRIGGER: &str = "job files run no programs; run it alongside iostrata";
 
 pub(super) const ENTRIES: &[FioOption] = &[
     changes("readonly", "", "a job that writes is refused").bare(),

@@ -90,7 +90,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
         "no system setting is changed; use a study with a scheduler axis",
     ),
     changes("zonemode", "none;zonesize=8k", "strided: one zone of the file behind the other"),
-    changes("zonesize", "8k", "bytes that are moved in a zone; asks for strided zones by itself")
+    changes("zonesize", "8k", "bytes that are moved in a zone; turns on strided zones by itself")
         .but(&["0"]),
     changes("zonerange", "16k;zonesize=8k", "bytes of a zone, if not zonesize").but(&["0"]),
     changes("zoneskip", "8k;zonesize=8k", "bytes between zones").but(&["0"]),
@@ -167,7 +167,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     refused("writefua", "1", ENGINE),
     refused("program", "p", ENGINE),
     refused("arguments", "a", ENGINE),
-    refused("stat_type", "lstat", "files are looked at by stat").but(&["stat"]),
+    refused("stat_type", "lstat", "files are queried by stat").but(&["stat"]),
     refused("cont", "1", ENGINE),
     refused("svcl", "1", ENGINE),
     refused("object_class", "1", ENGINE),

@@ -13,7 +13,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("stonewall", "1", "jobs before it end first").or(&["wait_for_previous"]).bare(),
     changes("new_group", "1", "begins another group of reports").bare(),
     changes("exitall", "1", "the wave ends when the first of its jobs ends").bare(),
-    warned("exit_what", "all", "exitall ends the jobs that run beside").but(&["group"]),
+    warned("exit_what", "all", "exitall ends the other running jobs").but(&["group"]),
     changes(
         "exitall_on_error",
         "1;rate_min=1k",
@@ -67,13 +67,9 @@ pub(super) const ENTRIES: &[FioOption] = &[
     .or(&["ss"]),
     changes("steadystate_duration", "9s;ss=iops:1%", "how long the rate must be steady")
         .or(&["ss_dur"]),
-    changes(
-        "steadystate_ramp_time",
-        "1s;ss=iops:1%;ss_dur=9s",
-        "time before its rate is looked at",
-    )
-    .or(&["ss_ramp"])
-    .but(&["0"]),
+    changes("steadystate_ramp_time", "1s;ss=iops:1%;ss_dur=9s", "time before its rate is checked")
+        .or(&["ss_ramp"])
+        .but(&["0"]),
     changes("flow", "2", "the job's weight: requests of a flow's jobs are as their weights")
         .but(&["0"]),
     changes("flow_id", "1;flow=2", "the flow that a job belongs to, of those that run together")
@@ -81,7 +77,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     changes("flow_sleep", "9;flow=2", "wait of a job that is ahead, in microseconds").but(&["0"]),
     warned("flow_watermark", "9", "a job waits as soon as it is ahead"),
     warned("thinkcycles", "9", "a pause leaves the processor alone").but(&["0"]),
-    warned("steadystate_check_interval", "2", "the rate is looked at once a second")
+    warned("steadystate_check_interval", "2", "the rate is checked once a second")
         .or(&["ss_interval"])
         .but(&["1"]),
     warned("job_start_clock_id", "1", "times are those of CLOCK_REALTIME").but(&["0"]),

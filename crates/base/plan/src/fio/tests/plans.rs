@@ -1,4 +1,4 @@
-//! Job files as people write them, and what they come to.
+//! Job files as people write them, and the resulting plans.
 
 use std::time::Duration;
 

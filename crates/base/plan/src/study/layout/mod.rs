@@ -276,7 +276,7 @@ impl<'a> CellLayout<'a> {
         self.source.error(part.at, "part", &part.name, why, fix)
     }
 
-    /// Two levels that come to the same would be measured as if they were two.
+    /// Two equivalent levels would be measured as if they differed.
     fn check_same(
         &self,
         part: &PartDesign,
@@ -370,7 +370,7 @@ impl<'a> Combinations<'a> {
         Self { factors, next: (!empty).then(|| vec![0; factors.len()]) }
     }
 
-    /// How many there are.
+    /// The number of combinations.
     pub fn count(factors: &[Factor]) -> usize {
         factors.iter().map(|factor| factor.levels.len()).fold(1, usize::saturating_mul)
     }

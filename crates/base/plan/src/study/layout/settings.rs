@@ -98,7 +98,7 @@ impl<'a> Settings<'a> {
         self.word(SettingId::Filesystem).unwrap_or(VolumeKind::Here)
     }
 
-    /// The emulated disk, if there is to be one.
+    /// The emulated disk, if any.
     pub fn disk(&self) -> Option<&'a DiskSpec> {
         match self.value(SettingId::Disk) {
             Some(SettingValue::Disk(disk)) => disk.as_ref(),

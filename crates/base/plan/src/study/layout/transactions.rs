@@ -61,7 +61,7 @@ pub(in crate::study) fn transactions(
         return refuse(SettingId::Workload, why, "use tpcc, or a server as target");
     }
     if settings.is_on(SettingId::RedoVolume) && settings.filesystem() == VolumeKind::Here {
-        let why = "nothing is made beside the directory as it is";
+        let why = "no volume is made for the directory as it is";
         return refuse(SettingId::RedoVolume, why, "use filesystem ext4, xfs or btrfs");
     }
     let text = |id| settings.assigned(id).map(|set| set.label.clone());
@@ -120,16 +120,17 @@ pub(in crate::study) fn second(
     if workers == 0 {
         let own = [SettingId::SecondRowUpdates, SettingId::SecondRateTps].into_iter();
         let said = said.or_else(|| own.into_iter().find(|id| settings.assigned(*id).is_some()));
-        let why = "nothing works on a second engine here";
-        let fix = "say how many sessions do, such as second_workers = 4, or 0 for no such engine";
+        let why = "no session works on a second engine";
+        let fix =
+            "set the number of its sessions, such as second_workers = 4, or 0 for no such engine";
         return said.map_or(Ok(None), |id| refuse(id, why, fix));
     }
     if !settings.is_on_engine() {
-        let why = "a second engine runs beside an engine, and a server is what runs here";
+        let why = "a second engine runs only with an engine, and the target is a server";
         return refuse(SettingId::SecondWorkers, why, "use target = \"engine\", or leave it out");
     }
     if said.is_none() {
-        let why = "nothing says what the second engine is like";
+        let why = "the second engine has no setting";
         let fix = "give it a setting, such as \"second.policy\" = \"adaptive\", or use 0";
         return refuse(SettingId::SecondWorkers, why, fix);
     }

@@ -49,7 +49,7 @@ fn flush(settings: &Settings<'_>) -> Result<Option<Flush>, Conflict> {
     let every = |id| settings.count(id).filter(|every| *every > 0);
     let (method, every) = match (every(SettingId::Fsync), every(SettingId::Fdatasync)) {
         (Some(_), Some(_)) => {
-            let why = "fsync and fdatasync are both asked for";
+            let why = "fsync and fdatasync are both given";
             return refuse(SettingId::Fdatasync, why, "keep one of the two");
         }
         (Some(every), None) => (FlushMethod::Fsync, every),
@@ -69,7 +69,7 @@ fn pacing(
 ) -> Result<Pacing, Conflict> {
     let (rate, pct) = (settings.number(SettingId::RateIops), settings.number(SettingId::RatePct));
     if rate > 0.0 && pct > 0.0 {
-        let why = "rate_iops and rate_pct are both asked for";
+        let why = "rate_iops and rate_pct are both given";
         return refuse(SettingId::RatePct, why, "keep one of the two");
     }
     let process = settings.word(SettingId::RateProcess).unwrap_or_default();

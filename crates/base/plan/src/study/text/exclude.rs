@@ -32,7 +32,7 @@ impl Rule {
         })
     }
 
-    /// Whether there is anything of these factors to leave out.
+    /// Whether anything of these factors is to be left out.
     pub fn applies_to(&self, factors: &[Factor]) -> bool {
         self.fields.iter().all(|(name, labels)| {
             let factor = factors.iter().find(|factor| factor.name == *name);

@@ -17,7 +17,7 @@ const FIGURES_MAX: usize = 1024;
 pub(in crate::study) struct LevelReader<'a> {
     /// The text.
     pub source: &'a SourceText,
-    /// The factors and levels there are.
+    /// The existing factors and levels.
     pub vocabulary: &'a Vocabulary<'a>,
     /// The cells in full extent: a statement about points must match some of them.
     pub cells: &'a [Cell],
@@ -94,10 +94,10 @@ impl LevelReader<'_> {
         match (matching, take) {
             (0, _) => {
                 let fix = "name levels that some point of the full extent has";
-                Err(self.source.error(at, thing, text, "no point stands beside it", fix))
+                Err(self.source.error(at, thing, text, "no point matches it", fix))
             }
             (2.., Take::Only) => {
-                let why = format!("{matching} points stand beside it");
+                let why = format!("{matching} points match it");
                 let fix = "name more levels, or say take = \"max\" or \"min\"";
                 Err(self.source.error(at, thing, text, why, fix))
             }

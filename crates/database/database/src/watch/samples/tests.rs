@@ -231,7 +231,11 @@ fn what_the_host_did_adds_up_while_nobody_answers_too() {
     let total = &said.totals.devices["vda"];
     assert_eq!((total.writes, total.write_ms, total.flushes), (4_000, 8_000, Some(6)));
     assert_eq!(said.totals.pressure_us.get(&("io", "full")), Some(&200_000));
-    assert_eq!(said.totals.pressure_us.get(&("cpu", "some")), None, "what is not told is not 0");
+    assert_eq!(
+        said.totals.pressure_us.get(&("cpu", "some")),
+        None,
+        "what is not reported is not 0"
+    );
     assert_eq!(said.totals.throttled_us, Some(60_000));
 }
 
@@ -239,7 +243,7 @@ fn what_the_host_did_adds_up_while_nobody_answers_too() {
 fn a_stall_is_looked_at_when_it_begins_and_its_statements_at_its_end() {
     let mut watch = Watch::default();
     let mut asked = Vec::new();
-    // Two stalls of which the second goes on for longer, and a steady load around them.
+    // Two stalls of which the second lasts longer, and a steady load around them.
     let is_stalled = |second: u64| (20..23).contains(&second) || (40..60).contains(&second);
     let mut total = 0;
     for second in 0..70_u64 {

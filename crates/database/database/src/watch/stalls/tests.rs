@@ -1,4 +1,4 @@
-//! Stalls in courses of seconds, and what is none.
+//! Stalls in series of seconds, and what does not count as one.
 
 use crate::target::TargetSample;
 use iostrata_run::StallCause;

@@ -1,6 +1,6 @@
 //! One open file of a real disk, and the writes to it that the kernel does not tear.
 //!
-//! Invariant: a read or write goes on until all of it is done; a call that a signal cut short is
+//! Invariant: a read or write continues until all of it is done; a call that a signal cut short is
 //! repeated. It does not handle directories.
 
 use std::io::IoSlice;
