@@ -84,7 +84,7 @@ fn judged(error: &EngineError) -> (Trouble, &'static str, Option<&'static str>) 
             }
             RequestError::PoolExhausted { .. } => (Trouble::Failed, "pool_exhausted", None),
             RequestError::RowTooLarge(_) => {
-                (Trouble::Failed, "row_too_large", Some("make it anew with a larger page_size"))
+                (Trouble::Failed, "row_too_large", Some("make it again with a larger page_size"))
             }
             _ => (Trouble::Failed, "refused", None),
         },

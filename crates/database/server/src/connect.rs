@@ -238,7 +238,7 @@ impl Connector {
     /// The server requested the whole password where nothing protects it.
     fn without_key(&self, at: &str) -> TargetError {
         let text = format!(
-            "connecting to {at}: the server asks for the whole password \
+            "connecting to {at}: the server requests the whole password \
              (caching_sha2_password), and the connection is not encrypted; it was not sent"
         );
         let fix = "use ssl=required; or take the RSA key that the server shows, unseen, by \

@@ -36,7 +36,7 @@ pub(crate) fn direct(conn: &mut Conn, name: &str) -> Result<ServerToken, TargetE
     if said != Some(greeted) {
         let said = said.map_or_else(|| "none".to_owned(), |said| said.to_string());
         let text = format!(
-            "a proxy answers: it greeted as connection {greeted}, and the server behind it says \
+            "a proxy answers: it greeted as connection {greeted}, and the server behind it reports \
              {said}"
         );
         return Err(TargetError::not_ready(name, ELSEWHERE, text, NAME_ONE));
@@ -87,7 +87,7 @@ fn token_by(
         trouble: Trouble::Gone,
         code: "slow".to_owned(),
         target: name.to_owned(),
-        text: "it answers too slowly to tell since when it runs".to_owned(),
+        text: "it answers too slowly to determine its start time".to_owned(),
         fix: Some("try again".to_owned()),
     })
 }

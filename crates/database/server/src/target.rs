@@ -471,6 +471,6 @@ impl Target for ServerTarget {
     fn table_facts(&self, schema: &Schema, table: usize) -> Result<TableFacts, TargetError> {
         let (mut link, name) = (self.link()?, &schema.tables[table].name);
         let facts = sampler::table_facts(link.conn(), name);
-        facts.map_err(|error| link.told(&format!("asking for the size of {name}"), &error))
+        facts.map_err(|error| link.told(&format!("reading the size of {name}"), &error))
     }
 }

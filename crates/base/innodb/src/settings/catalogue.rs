@@ -173,7 +173,7 @@ settings! {
         "Lets flushing go beyond io_capacity_max when redo is about to run out.";
     flush_neighbors: u32 = 0, "0", count(0, 2), Live,
         {"innodb_flush_neighbors" = "0"}, [],
-        "Flushes the dirty neighbors of a page with it: 0 none, 1 contiguous ones, 2 those of its extent; for rotating disks.";
+        "Flushes the dirty neighbours of a page with it: 0 none, 1 contiguous ones, 2 those of its extent; for rotating disks.";
     lru_scan_depth: u32 = 1024, "1024", count(1, 1_000_000), Live,
         {"innodb_lru_scan_depth" = "1024"}, [],
         "Free frames that the cleaner keeps ready, at most an eighth of the pool.";

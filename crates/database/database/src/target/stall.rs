@@ -406,7 +406,7 @@ const WAITING: [Waiting; 5] = [
         StallCause::GlobalLock,
     ),
     (
-        "metadata locks of tables that others define anew or still use",
+        "metadata locks of tables that others alter or still use",
         |waits| waits.metadata_lock,
         StallCause::MetadataLock,
     ),

@@ -23,8 +23,8 @@ pub enum Generation {
 /// A server that is not tuned, because its page cleaner is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{flavour} {major}.{minor}.{patch}: its page cleaner is not known; tune knows those of MariaDB \
-     from 10.5 on, and of MySQL and Percona Server from 5.6 on"
+    "{flavour} {major}.{minor}.{patch}: its page cleaner is not known; tune supports those of \
+     MariaDB from 10.5 on, and of MySQL and Percona Server from 5.6 on"
 )]
 pub struct NotTunable {
     flavour: String,

@@ -28,7 +28,7 @@ const WRITTEN_REACH_US: u64 = 5_000_000;
 
 /// Something without which a server is not tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the server does not tell {0}; it is not tuned without")]
+#[error("the server does not report {0}; it is not tuned without")]
 pub struct Missing(pub &'static str);
 
 /// What was done in some time.

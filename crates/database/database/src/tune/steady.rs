@@ -226,7 +226,7 @@ fn set_point_bytes(view: &StepView<'_>) -> f64 {
     view.now.limit_bytes * set_point_pct(view.now, view.config) / 100.0
 }
 
-/// On a disk that does not seek, neighbors of a page need not be written with it.
+/// On a disk that does not seek, neighbours of a page need not be written with it.
 fn neighbors(view: &StepView<'_>) -> Option<Move> {
     let lever = Lever::FlushNeighbors;
     let is_set = view.present.get(lever).is_some_and(|now| now != 0.0);

@@ -48,7 +48,7 @@ fn pressure_rises_and_throttle_is_told_where_a_group_limits_the_server() {
     let waited = |one: &WatchSample| Some(one.pressure?.io?.some_pct);
     let (before, after) = (told(&idle, waited), told(&busy, waited));
     if after.is_empty() {
-        eprintln!("skipped: the kernel tells no pressure");
+        eprintln!("skipped: the kernel reports no pressure");
     } else {
         let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
         eprintln!("I/O pressure: idle {:.0} %, at work {:.0} %", mean(&before), mean(&after));

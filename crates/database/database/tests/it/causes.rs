@@ -282,7 +282,7 @@ fn flow_control_of_a_replication_group_is_named() {
     let test = "flow_control_of_a_replication_group_is_named";
     for program in programs(test) {
         if program.version.is_mariadb || !program.version.is_from(9, 0) {
-            eprintln!("skipped: {test}: {} does not tell who is held back", program.version);
+            eprintln!("skipped: {test}: {} does not report who is held back", program.version);
             continue;
         }
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(table.source, FileIoSource::PerformanceSchema);
         let classes: Vec<FileClass> = table.iter().map(|(class, _)| class).collect();
         use FileClass::{Binlog, Data, Doublewrite, Other, Redo};
-        assert_eq!(classes, [Data, Redo, Doublewrite, Binlog, Other], "nothing tells the others");
+        assert_eq!(classes, [Data, Redo, Doublewrite, Binlog, Other], "nothing reports the others");
         let data = table.get(Data).unwrap();
         assert_eq!((data.reads, data.written_bytes, data.sync_ns), (Some(1), Some(20), Some(3)));
         let binlog = table.get(Binlog).unwrap();

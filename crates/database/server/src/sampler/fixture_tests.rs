@@ -133,7 +133,7 @@ fn fields(sample: &TargetSample) -> Vec<(&'static str, Option<u64>)> {
         ($($field:ident),*) => {{
             let TargetSample { oldest_transaction, session_waits: _, files: _, $($field),* } =
                 *sample;
-            assert_eq!(oldest_transaction, None, "a statement of its own tells it");
+            assert_eq!(oldest_transaction, None, "a separate statement reports it");
             vec![$((stringify!($field), $field)),*]
         }};
     }

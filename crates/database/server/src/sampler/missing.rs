@@ -64,7 +64,7 @@ pub(crate) fn missing(
     }
     if refused.text.is_some() && sample.checkpoint_age_bytes.is_none() {
         out.push(format!(
-            "checkpoint age: this version tells it by SHOW ENGINE INNODB STATUS only, which this \
+            "checkpoint age: this version reports it in SHOW ENGINE INNODB STATUS only, which this \
              user may not read; {grant}"
         ));
     }

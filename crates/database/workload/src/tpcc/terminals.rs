@@ -66,7 +66,7 @@ pub fn deviations(options: &TerminalOptions) -> Vec<&'static str> {
         }
         Isolation::ReadCommitted => {
             all.push(
-                "isolation is read committed: the specification asks for repeatable read and \
+                "isolation is read committed: the specification requires repeatable read and \
                       serializable (clause 3.4)",
             );
         }

@@ -330,7 +330,7 @@ pub enum TraceError {
         source: io::Error,
     },
     /// The steps of a trace came in the wrong order.
-    #[error("a trace was asked to {asked} while it was {state}; the order is start, stop, take")]
+    #[error("{asked} was requested of a trace that was {state}; the order is start, stop, take")]
     OutOfOrder {
         /// The step requested.
         asked: &'static str,

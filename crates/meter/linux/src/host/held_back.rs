@@ -96,7 +96,7 @@ impl HeldBack {
         let mut out = Vec::new();
         let Some(last) = &self.last else { return out };
         if last.pressure == Pressure::default() {
-            out.push("pressure: the kernel does not tell it; boot it with psi=1".to_owned());
+            out.push("pressure: the kernel does not report it; boot it with psi=1".to_owned());
         } else if self.pid.is_none() {
             let text = "its process is not found, so the whole machine's is shown; run as root";
             out.push(format!("pressure of its own: {text}"));

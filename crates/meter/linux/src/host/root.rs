@@ -257,7 +257,7 @@ pub enum HostError {
     NoThread(io::Error),
     /// The steps of an observation came in the wrong order.
     #[error(
-        "an observer was asked to {asked} while it was {state}; the order is arm, start, stop, take"
+        "{asked} was requested of an observer that was {state}; the order is arm, start, stop, take"
     )]
     OutOfOrder {
         /// The step requested.

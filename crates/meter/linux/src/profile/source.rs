@@ -200,7 +200,7 @@ pub enum ProfileError {
         source: io::Error,
     },
     /// The steps came in the wrong order.
-    #[error("a profiler was asked to {asked} while it was {state}; the order is start, stop, take")]
+    #[error("{asked} was requested of a profiler that was {state}; the order is start, stop, take")]
     OutOfOrder {
         /// The step requested.
         asked: &'static str,

@@ -42,7 +42,7 @@ fn who_lacks_a_right_is_told_the_grant() {
         assert_eq!(said.contains("In the way of tuning it"), !is_mariadb, "{program}: {said}");
         if !tells_age {
             assert_eq!(code, Some(2), "{program}: {said}");
-            assert!(said.contains("the server does not tell"), "{program}: {said}");
+            assert!(said.contains("the server does not report"), "{program}: {said}");
         }
         let (code, said) = tune("root:wrong");
         assert_eq!(code, Some(2), "{program}: {said}");

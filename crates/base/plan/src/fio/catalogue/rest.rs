@@ -60,7 +60,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     .bare()
     .but(&["0"]),
     warned("verify_header_seed", "0", "the seal has a number of its own").but(&["1"]),
-    warned("verify_write_sequence", "0", "the last write of a block is the one that verifies")
+    warned("verify_write_sequence", "0", "each block is verified against its last write")
         .but(&["1"]),
     warned("verify_state_load", "1", "no state is kept: all that is read is verified").but(&["0"]),
     warned("verify_state_save", "1", "no state is kept").but(&["0"]),
@@ -142,7 +142,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     refused("chunk_size", "1m", ENGINE),
     refused("volume", "v", ENGINE),
     refused("brick", "b", ENGINE),
-    warned("thp", "1", "huge pages are not asked of the kernel; see mem").but(&["0"]),
+    warned("thp", "1", "huge pages are not requested of the kernel; see mem").but(&["0"]),
     refused("cpuload", "50", ENGINE),
     refused("cpuchunks", "50", ENGINE),
     refused("cpumode", "noop", ENGINE),

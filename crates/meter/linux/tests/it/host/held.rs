@@ -187,7 +187,7 @@ fn a_process_that_waits_for_its_disk_puts_its_own_group_under_pressure() {
         pressure.io.filter(|io| io.some_us > 0)
     });
     if !grouped.dir.join("io.pressure").exists() {
-        eprintln!("skipped: this kernel tells no pressure of groups");
+        eprintln!("skipped: this kernel reports no pressure of groups");
         return;
     }
     assert!(waited.is_some(), "writing and syncing waits for the disk");

@@ -117,7 +117,7 @@ fn stolen_time_is_seen() {
         tree.rewrite("/proc/stat", "cpu  10 0 10 75 0 0 0 5 0 0\n");
     });
     assert!(evidence.verdicts.has(Verdict::Steal));
-    assert_eq!(evidence.foreign, None, "nothing is said about what was not told");
+    assert_eq!(evidence.foreign, None, "foreign I/O is not judged without own I/O");
 }
 
 #[test]
