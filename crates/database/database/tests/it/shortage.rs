@@ -32,7 +32,7 @@ impl Drop for Mount {
     }
 }
 
-/// Writes until no space is left.
+/// Writes until there is no room.
 fn fill(path: &Path) {
     let mut file = std::fs::File::create(path).unwrap();
     while std::io::Write::write_all(&mut file, &[0; 4096]).is_ok() {}
@@ -126,8 +126,8 @@ fn processors_that_others_take_are_named() {
         };
         let group = quota.parent().unwrap();
         let (file, little) = match group.join("cpu.weight") {
-            file if file.exists() => (file, "5"),
-            _ => (group.join("cpu.shares"), "64"),
+            file if file.exists() => (file, "10"),
+            _ => (group.join("cpu.shares"), "128"),
         };
         stage.load(SESSIONS, UPDATE, ROWS);
         let cores = thread::available_parallelism().unwrap().get();
