@@ -3,8 +3,8 @@
 //! `cargo run --release -p iostrata-innodb --example decision_cost`
 //!
 //! Redo is made all the time and every order is done at once, so that each policy reaches all of
-//! its branches. The least and the median of many rounds: others may use the machine meanwhile. What
-//! the engine adds, taking the sample and publishing the rule, is in its counter
+//! its branches. The least and the median of many rounds: others may use the machine meanwhile.
+//! What the engine adds, taking the sample and publishing the rule, is in its counter
 //! `policy_decision_ns`.
 
 use std::time::Instant;

@@ -12,7 +12,7 @@ use crate::drive::{Command, Drive};
 use crate::emudisk::client::{DiskStats, Power};
 use crate::emudisk::error::ServeError;
 use crate::emudisk::fault::{Errors, Tear};
-use crate::emudisk::medium::{AppliedWrite, Medium, PendingFlush, RequestFailure};
+use crate::emudisk::medium::{Medium, PendingFlush, PendingWrite, RequestFailure};
 use crate::emudisk::options::ServeOptions;
 use crate::emudisk::pace::{Due, Pace, now_ns};
 
@@ -55,7 +55,7 @@ impl From<RequestFailure> for Failure {
 /// What a request has done already, and what is left to do when its moment comes.
 pub(crate) enum PendingEffect {
     Read(Vec<u8>),
-    Write(AppliedWrite),
+    Write(PendingWrite),
     Flush(PendingFlush),
     /// Fails, but not before its moment.
     Fails(Failure),

@@ -30,7 +30,7 @@ pub(crate) struct Medium {
 
 /// A write that was applied and is not done.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AppliedWrite {
+pub(crate) struct PendingWrite {
     number: u64,
     cut: u64,
 }
@@ -104,7 +104,7 @@ impl Medium {
     }
 
     /// Applies a write: reads see it from now on.
-    pub(crate) fn write(&mut self, at: u64, from: &[u8]) -> Result<AppliedWrite, RequestFailure> {
+    pub(crate) fn write(&mut self, at: u64, from: &[u8]) -> Result<PendingWrite, RequestFailure> {
         self.powered()?;
         let mut before = vec![0; from.len()];
         self.contents.read(at, &mut before).map_err(|_| RequestFailure::Broken)?;
@@ -115,7 +115,7 @@ impl Medium {
             }
             return Err(error.into());
         }
-        Ok(AppliedWrite { number: self.volatile.begin(at, before), cut: self.cuts })
+        Ok(PendingWrite { number: self.volatile.begin(at, before), cut: self.cuts })
     }
 
     fn is_as(&self, at: u64, before: &[u8]) -> bool {
@@ -124,7 +124,7 @@ impl Medium {
     }
 
     /// A write is done; whether there was no power cut since it was applied.
-    pub(crate) fn done(&mut self, write: AppliedWrite) -> bool {
+    pub(crate) fn done(&mut self, write: PendingWrite) -> bool {
         let is_valid = write.cut == self.cuts && self.is_on;
         if is_valid {
             self.volatile.done(write.number);
@@ -423,7 +423,7 @@ mod tests {
         at: u64,
         sectors: u64,
         version: u64,
-        applied: AppliedWrite,
+        applied: PendingWrite,
         is_done: bool,
         is_safe: bool,
     }
@@ -493,7 +493,7 @@ mod tests {
                 Step::Discard { at, sectors } => {
                     medium.discard(at * SECTOR..(at + sectors) * SECTOR).unwrap();
                     // As a write of version 0 that is safe at once.
-                    let applied = AppliedWrite { number: u64::MAX, cut: 0 };
+                    let applied = PendingWrite { number: u64::MAX, cut: 0 };
                     let write =
                         Write { at, sectors, version: 0, applied, is_done: true, is_safe: true };
                     plain.writes.push(write);

@@ -17,7 +17,7 @@ use crate::drive::Drive;
 use crate::drive::cloud::{Cloud, CloudParameters};
 use crate::drive::flash::{Flash, FlashParameters};
 use crate::drive::hdd::{HDD_7K2, HDD_10K, HDD_15K, Hdd, HddParameters};
-use crate::drive::raid::{BATTERY_512M, Protected, RAID10_15K, Raid};
+use crate::drive::raid::{BATTERY_512M, ProtectedDrive, RAID10_15K, Raid};
 use crate::drive::table::MeasuredDrive;
 
 /// Smallest disk of any model.
@@ -52,7 +52,9 @@ pub fn drive(
         DiskModel::Hdd10k => hdd(HDD_10K),
         DiskModel::Hdd15k => hdd(HDD_15K),
         DiskModel::Raid10Hdd => Ok(match options::raid(spec, RAID10_15K, BATTERY_512M) {
-            (array, Some(cache)) => Box::new(Protected::array(array, cache, capacity_bytes, seed)),
+            (array, Some(cache)) => {
+                Box::new(ProtectedDrive::array(array, cache, capacity_bytes, seed))
+            }
             (array, None) => Box::new(Raid::new(array, capacity_bytes, seed)),
         }),
         DiskModel::SsdSata => flash(FlashParameters::x25_e()),

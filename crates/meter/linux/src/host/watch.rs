@@ -99,7 +99,7 @@ pub struct HostObserver {
 
 enum WatchState {
     Idle,
-    WindowMeters(WindowMeters),
+    Armed(WindowMeters),
     Started(WindowMeters, Box<Snapshot>),
     Stopped(Box<WatchWindow>),
 }

@@ -83,7 +83,7 @@ fn the_recording_says_what_was_computed_of_all_of_it() {
         }
     }
     for text in &all[1..] {
-        for said in ["asked 61 times", "did not answer 2 times"] {
+        for said in ["sampled 61 times", "did not answer 2 times"] {
             assert!(text.contains(said), "{said} is not in\n{text}");
         }
     }
