@@ -6,6 +6,7 @@ mod served;
 
 use iostrata_database::target::{FileCounts, FileTable, TargetSample};
 use iostrata_database::watch::{OnHost, TimedSample, Watch, WatchStep};
+use iostrata_run::host::{DeviceCounters, DeviceDelta};
 use iostrata_run::{FileClass, FileIoSource, WatchSample};
 use iostrata_show::metrics::Board;
 use iostrata_show::screen::made_up;
@@ -28,6 +29,20 @@ fn counted(second: u64) -> TargetSample {
     }
 }
 
+/// What its device did in a second.
+fn on_host() -> OnHost {
+    let counters = DeviceCounters {
+        reads: 20,
+        writes: 700,
+        flushes: Some(400),
+        read_ms: 8,
+        write_ms: 900,
+        ..DeviceCounters::default()
+    };
+    let delta = DeviceDelta { seconds: 1.0, counters };
+    OnHost { device: Some(("vda".to_owned(), delta)), ..OnHost::default() }
+}
+
 /// The metrics of three made-up targets after a hundred seconds, two of which stalled or vanished.
 fn board() -> Board {
     let mut board = Board::new(&[made_up::stalling(), made_up::steady(), made_up::vanishing()]);
@@ -43,7 +58,7 @@ fn board() -> Board {
                 at_s: second as f64,
                 sample: Ok(counted(second)),
                 sample_us: 640.0,
-                on_host: OnHost::default(),
+                on_host: on_host(),
             });
             board.take(at, &WatchStep { sample, ..watched });
         }
