@@ -55,6 +55,13 @@ impl Asleep {
         let target = private.target("root", "oltp");
         // A model of a few hundred transactions per second is run within a second.
         let load = load_at(bench, &target, 20_000, 400);
+        // While the redo is young, its cleaner may sleep.
+        let now = format!("watch {target} --once --json --quiet");
+        wait_until("the redo has aged", 20, || {
+            let sample = serde_json::from_slice::<Value>(&bench.line(&now).stdout);
+            sample
+                .is_ok_and(|one| one["checkpoint_age_pct"].as_f64().is_some_and(|pct| pct >= 30.0))
+        });
         let time = usual_or_soak(4, 5);
         let before = settings(&private);
         let verify = "--verify --verify-window 2s --record RUN";

@@ -6,7 +6,7 @@
 use iostrata_plan::Layer;
 use iostrata_stats::{Interval, Verdicts};
 
-use crate::report::words::{self, FigureText};
+use crate::report::words::{self, MeasuredText};
 
 /// How much a text matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,7 +103,7 @@ pub(crate) struct Cell {
 
 /// A number in words.
 pub(crate) struct Number {
-    pub(crate) shown: FigureText,
+    pub(crate) shown: MeasuredText,
     /// Its interval in brackets.
     pub(crate) range: Option<String>,
     /// The number as the run directory has it.
@@ -112,7 +112,7 @@ pub(crate) struct Number {
 
 impl Number {
     fn of(text: String, exact: Option<f64>) -> Self {
-        Self { shown: FigureText::plain(text), range: None, exact }
+        Self { shown: MeasuredText::plain(text), range: None, exact }
     }
 
     /// The interval around a value in brackets.

@@ -66,9 +66,10 @@ impl Bar {
             (None, Some(ci95)) => words::range(ci95, value, unit),
             (None, None) => String::new(),
         };
-        // The axis has the words of the unit.
+        // The axis has the words of the unit, unless each figure has a unit of its own size.
         let shown = words::value(value, unit);
-        let shown = shown.strip_suffix(&format!(" {unit}")).unwrap_or(&shown).to_owned();
+        let number = shown.strip_suffix(&format!(" {unit}")).filter(|_| !words::is_scaled(unit));
+        let shown = number.unwrap_or(&shown).to_owned();
         let spread = if starred { format!("{spread} *") } else { spread };
         let (group, title) = (String::new(), title.to_owned());
         Self { group, title, value, ci95, colour, shown, spread, hover: hover.text() }

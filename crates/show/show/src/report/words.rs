@@ -34,6 +34,11 @@ pub(crate) fn value(value: f64, unit: &str) -> String {
     }
 }
 
+/// Whether [`value`] chooses the unit by the size of the number: `990 us`, but `1.02 ms`.
+pub(crate) fn is_scaled(unit: &str) -> bool {
+    matches!(unit, "ns" | "us" | "ms" | "s" | "bytes" | "MiB/s" | "bytes/s")
+}
+
 /// The ends of an interval with no more digits than the figure that it surrounds gives a meaning:
 /// one that lies two decades lower or more is rounded to a thousandth of the figure's decade, and
 /// may be 0. Where no figure is known, the end farther from zero stands for it.
@@ -81,7 +86,7 @@ pub(crate) fn split(number: f64, unit: &str) -> (String, String) {
 }
 
 /// A measured figure as every view shows it.
-pub(crate) struct FigureText {
+pub(crate) struct MeasuredText {
     /// The value with its unit, or `unknown`.
     pub(crate) text: String,
     /// Half the interval in percent behind its sign, where the figure is known and has one.
@@ -90,7 +95,7 @@ pub(crate) struct FigureText {
     pub(crate) why: Option<String>,
 }
 
-impl FigureText {
+impl MeasuredText {
     /// Words that are no measured figure.
     pub(crate) fn plain(text: String) -> Self {
         Self { text, half: None, why: None }
@@ -98,12 +103,14 @@ impl FigureText {
 }
 
 /// A rate, time or cost with its interval: what cannot be, or is meaningless, is `unknown`.
-pub(crate) fn shown(number: f64, ci95: Option<Interval>, unit: &str) -> FigureText {
+pub(crate) fn shown(number: f64, ci95: Option<Interval>, unit: &str) -> MeasuredText {
     match refusal(number, ci95) {
-        None => FigureText { text: value(number, unit), half: half_width(number, ci95), why: None },
+        None => {
+            MeasuredText { text: value(number, unit), half: half_width(number, ci95), why: None }
+        }
         Some(why) => {
             let between = ci95.filter(|_| why == Refusal::WiderThanValue);
-            FigureText {
+            MeasuredText {
                 text: UNKNOWN.to_owned(),
                 half: None,
                 why: Some(because(why, between, Some(number), unit)),
