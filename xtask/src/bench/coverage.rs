@@ -3,8 +3,9 @@
 //! Purpose: for every interval that is printed, the share of simulated runs in which it holds the
 //! truth, over processes that storage and machines show in practice; next to it the share of runs
 //! that a verdict flags, and the coverage of the others. With `--update` the table replaces the one
-//! in docs/statistics.md. Invariant: the truth is the process's, not the window's: its long-run
-//! mean, or its percentile. Everything is simulated with fixed seeds; nothing is measured.
+//! in docs/statistics.md.
+//! Invariant: the truth is the process's, not the window's: its long-run mean, or its percentile.
+//! Everything is simulated with fixed seeds; nothing is measured.
 
 use std::{fmt, fs};
 
@@ -398,7 +399,7 @@ impl Process {
     ];
 
     /// Whether a window shows what the process does: no window shows what comes more rarely than it
-    /// lasts, or of a mean that hangs on values rarer than it has.
+    /// lasts, or a mean that hangs on values rarer than it has.
     #[cfg(test)]
     pub fn shows_itself(self) -> bool {
         match self {

@@ -3,10 +3,10 @@
 //! Purpose: from changed files to the packages whose tests can see the change, to the modules of
 //! the program's own tests that are about it, and to those of other packages that it reaches by a
 //! dependency that they use. What only tests depend on concerns these and nothing above them; a
-//! part of a crate that nothing else in it names concerns the packages that name it. Invariant: a
-//! file that belongs to no package and is read by none concerns no test; what every package is
-//! built by concerns all. It reads imports from Cargo.toml only, so it chooses too much rather than
-//! too little.
+//! part of a crate that nothing else in it names concerns the packages that name it.
+//! Invariant: a file that belongs to no package and is read by none concerns no test; what every
+//! package is built by concerns all. It reads imports from Cargo.toml only, so it chooses too much
+//! rather than too little.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

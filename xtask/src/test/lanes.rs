@@ -2,8 +2,9 @@
 //!
 //! Purpose: the one table of how integration tests are run and, for `--changed`, of which tests of
 //! the program a crate concerns, and which tests of another package do not use one of its
-//! dependencies. Invariant: every module of a binary in the table has a row, which tidy checks. A
-//! binary without rows runs whole, in parallel with anything.
+//! dependencies.
+//! Invariant: every module of a binary in the table has a row, which tidy checks. A binary without
+//! rows runs whole, in parallel with anything.
 
 use Lane::{Alone, Free, Load, Machine};
 

@@ -1,19 +1,20 @@
 //! How far the mean of a noisy, autocorrelated series strays.
 //!
 //! Purpose: the variance of the mean of a series whose level does not change, and how well that
-//! variance itself is known. Method: nonoverlapping batch means. The batch length doubles until the
-//! batch means pass von Neumann's test (lag-1 autocorrelation within one standard error of 0) or
-//! only [`BATCHES_MIN`] batches would be left. What correlation remains is corrected as a
-//! first-order autoregression: the variance is multiplied by `(1 + r) / (1 - r)`, with r freed of
-//! its bias (Marriott and Pope 1954), as in Skart (Tafazzoli and Wilson 2011). The degrees of
-//! freedom are `k / (1 + (1 + r) / (1 - r))` of `k` batches, between those of independent batches
-//! and those of a fully fitted autoregression (`k / (1 + 2 (1 + r) / (1 - r))`), set by simulation.
-//! Where much correlation is left, batches twice and four times as long are tried, too, and the
-//! widest interval counts. On the side of a long tail the interval is wider than Student's t has
-//! it, by the inverse of Hall's transformation (On the removal of skewness by transformation,
-//! Journal of the Royal Statistical Society B 54, 1992). Invariant: never claims more degrees of
-//! freedom than batches, nor less variance than independent batches would have. It assumes that
-//! drifts and steps were taken out before.
+//! variance itself is known.
+//! Method: nonoverlapping batch means. The batch length doubles until the batch means pass von
+//! Neumann's test (lag-1 autocorrelation within one standard error of 0) or only [`BATCHES_MIN`]
+//! batches would be left. What correlation remains is corrected as a first-order autoregression:
+//! the variance is multiplied by `(1 + r) / (1 - r)`, with r freed of its bias (Marriott and Pope
+//! 1954), as in Skart (Tafazzoli and Wilson 2011). The degrees of freedom are `k / (1 + (1 + r) /
+//! (1 - r))` of `k` batches, between those of independent batches and those of a fully fitted
+//! autoregression (`k / (1 + 2 (1 + r) / (1 - r))`), set by simulation. Where much correlation is
+//! left, batches twice and four times as long are tried, too, and the widest interval counts. On
+//! the side of a long tail the interval is wider than Student's t has it, by the inverse of Hall's
+//! transformation (On the removal of skewness by transformation, Journal of the Royal Statistical
+//! Society B 54, 1992).
+//! Invariant: never claims more degrees of freedom than batches, nor less variance than independent
+//! batches would have. It assumes that drifts and steps were taken out before.
 
 use crate::student::t95;
 

@@ -1,16 +1,16 @@
 //! Percentiles of all requests of several replicates together.
 //!
 //! Purpose: a percentile of a point is computed from its requests, not as a mean of percentiles:
-//! half the requests at 100 us and half at 300 us have no median of 200 us. Method: the percentile
-//! is read from the merged histogram. For its interval the share of requests up to it is taken in
-//! every replicate, which is a ratio over replicates with a standard error; that interval of the
-//! share is turned back into latencies by the same histogram (Woodruff, JASA 47, 1952). Its ends
-//! are the wider ones of a logit scale, as in svyquantile of R's `survey`, and of an arcsine scale,
-//! on which the count of the few requests beyond a high percentile has the same spread wherever it
-//! is: the logit makes the upper end too near. As in [`combine`] it is the wider of two: what
-//! differs between replicates, and what so many independent requests allow. Beyond a high
-//! percentile the sample is not the requests but the moments at which they were slow: three stalls
-//! of 500 requests each are three. Fewer than [`MOMENTS_MIN`] give no interval.
+//! half the requests at 100 us and half at 300 us have no median of 200 us.
+//! Method: the percentile is read from the merged histogram. For its interval the share of requests
+//! up to it is taken in every replicate, which is a ratio over replicates with a standard error;
+//! that interval of the share is turned back into latencies by the same histogram (Woodruff, JASA
+//! 47, 1952). Its ends are the wider ones of a logit scale, as in svyquantile of R's `survey`, and
+//! of an arcsine scale, on which the count of the few requests beyond a high percentile has the
+//! same spread wherever it is: the logit makes the upper end too near. As in [`combine`] it is the
+//! wider of two: what differs between replicates, and what so many independent requests allow.
+//! Beyond a high percentile the sample is not the requests but the moments at which they were slow:
+//! three stalls of 500 requests each are three. Fewer than [`MOMENTS_MIN`] give no interval.
 //!
 //! [`combine`]: crate::combine
 

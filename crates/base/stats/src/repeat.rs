@@ -2,14 +2,14 @@
 //!
 //! Purpose: the interval of a window holds the mean of that window. A shared machine is a little
 //! faster or slower some minutes later, and the statistics of one window cannot show by how much.
-//! Earlier runs do: from their spread comes an interval for the next one. Method: rates are
-//! compared on a logarithmic scale. The variance from run to run is that of the runs so far,
-//! together with an assumption that counts as much as [`ASSUMED_FREEDOM`] runs: the error of this
-//! window, what moved slowly within it, and a drift of [`ASSUMED_DRIFT`]. Where runs are like those
-//! just before them, they count as fewer. The interval is Student's t for one more run. With runs
-//! at hand they decide; without any it is wide. Invariant: it holds the value itself and is never
-//! narrower than the interval of the window. It has no notion of time: the caller passes runs that
-//! are recent enough to predict the next hour.
+//! Earlier runs do: from their spread comes an interval for the next one.
+//! Method: rates are compared on a logarithmic scale. The variance from run to run is that of the
+//! runs so far, together with an assumption that counts as much as [`ASSUMED_FREEDOM`] runs: the
+//! error of this window, what moved slowly within it, and a drift of [`ASSUMED_DRIFT`]. Where runs
+//! are like those just before them, they count as fewer. The interval is Student's t for one more
+//! run. With runs at hand they decide; without any it is wide.
+//! Invariant: it holds the value itself and is never narrower than the interval of the window. It
+//! has no notion of time: the caller passes runs that are recent enough to predict the next hour.
 
 use serde::{Deserialize, Serialize};
 

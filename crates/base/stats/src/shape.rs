@@ -1,20 +1,21 @@
 //! The shape of a rate over time: does it hold, drift, swing, step or stall?
 //!
 //! Purpose: name what an average would hide, with its numbers, and take it out of the noise so that
-//! the interval of the mean covers the noise alone. Method: stalls are found first and set aside.
-//! Then, greedily, whichever significant shape explains most (a line, a change of level) joins a
-//! common least-squares fit, until nothing significant is left. A line is tested by Student's t
-//! against the long-run variance of what is left when it is taken out, so that autocorrelation is
-//! not taken for a drift. Levels are found by binary segmentation: in each segment between known
-//! steps the split with the largest likelihood ratio of two levels against one (CUSUM scaled by its
-//! spread; Sen and Srivastava 1975). A slice is near zero below a tenth of the median, and a run of
-//! such slices is a stall when noise alone would hardly make it: with `p` the share of near-zero
-//! slices outside the run and `q` the chance that one follows another there, a run of `L` is
-//! expected `n p q^(L-1)` times; a single slice must besides lie far below the usual spread. A rate
-//! swings where the longest batch means that leave thirty still go up and down together: a wave of
-//! few periods, or noise too slow for the window. A wave of many periods is noise, and batch means
-//! see its correlation. Invariant: white and moderately autocorrelated noise raises a false alarm
-//! in at most 2 % of series. It judges one series alone and does not know what caused a shape.
+//! the interval of the mean covers the noise alone.
+//! Method: stalls are found first and set aside. Then, greedily, whichever significant shape
+//! explains most (a line, a change of level) joins a common least-squares fit, until nothing
+//! significant is left. A line is tested by Student's t against the long-run variance of what is
+//! left when it is taken out, so that autocorrelation is not taken for a drift. Levels are found by
+//! binary segmentation: in each segment between known steps the split with the largest likelihood
+//! ratio of two levels against one (CUSUM scaled by its spread; Sen and Srivastava 1975). A slice
+//! is near zero below a tenth of the median, and a run of such slices is a stall when noise alone
+//! would hardly make it: with `p` the share of near-zero slices outside the run and `q` the chance
+//! that one follows another there, a run of `L` is expected `n p q^(L-1)` times; a single slice
+//! must besides lie far below the usual spread. A rate swings where the longest batch means that
+//! leave thirty still go up and down together: a wave of few periods, or noise too slow for the
+//! window. A wave of many periods is noise, and batch means see its correlation.
+//! Invariant: white and moderately autocorrelated noise raises a false alarm in at most 2 % of
+//! series. It judges one series alone and does not know what caused a shape.
 
 #[cfg(test)]
 mod detection;

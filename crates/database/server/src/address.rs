@@ -264,7 +264,7 @@ pub struct ServerAddress {
     pub connect_timeout: Duration,
     /// How long a server may take to answer; for ever without one.
     pub read_timeout: Option<Duration>,
-    /// Whether no more is required of the server than of an unknown one, whatever it reports to be:
+    /// Whether no more is required of the server than of an unknown one, whatever it claims to be:
     /// for proxies in between.
     pub asks_least: bool,
 }

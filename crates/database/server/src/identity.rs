@@ -61,7 +61,7 @@ pub(crate) fn same(name: &str, one: &ServerToken, found: &ServerToken) -> Result
     Err(TargetError::not_ready(name, ELSEWHERE, text, fix))
 }
 
-/// The server's identity, from its reported place and the time since it runs.
+/// The server's identity, from its reported place and start time.
 fn token_by(
     ask: &mut dyn FnMut(&str) -> Result<TextRows, TargetError>,
     name: &str,

@@ -43,8 +43,8 @@ const FILE_WANTED: u8 = 0xfb;
 #[derive(Debug)]
 pub(crate) struct Wire {
     socket: UnixStream,
-    /// For how long an answer is waited for; without end where the library does so.
-    patience: Option<Timespec>,
+    /// The connection's own; none waits without end.
+    read_timeout: Option<Timespec>,
     request: Vec<u8>,
     packets: Packets,
 }
@@ -54,8 +54,8 @@ impl Wire {
     /// descriptor of it, or few are left.
     pub(crate) fn of(conn: &Conn) -> Option<Self> {
         let socket = second_descriptor(conn.as_raw_fd())?;
-        let patience = socket.read_timeout().ok()?.map(Timespec::try_from).transpose().ok()?;
-        Some(Self { socket, patience, request: Vec::new(), packets: Packets::new() })
+        let read_timeout = socket.read_timeout().ok()?.map(Timespec::try_from).transpose().ok()?;
+        Some(Self { socket, read_timeout, request: Vec::new(), packets: Packets::new() })
     }
 
     /// Makes the request that executes a statement; whether it fits one chunk.
@@ -77,19 +77,19 @@ impl Wire {
         columns: &mut Vec<WireColumn>,
         each: impl FnMut(WireRow<'_>) -> Option<()>,
     ) -> Result<DrainResult, Error> {
-        let Self { socket, patience, request, packets } = self;
+        let Self { socket, read_timeout, request, packets } = self;
         packets.begin()?;
         socket.write_all(request)?;
-        await_answer(socket, patience.as_ref())?;
+        await_answer(socket, read_timeout.as_ref())?;
         answer(packets, socket, columns, each)
     }
 }
 
-/// Waits until there is something to read. Reading alone would do, but who waits in a read of a
-/// Unix socket is woken when the server takes the request as well: half as many context switches
-/// again.
-fn await_answer(socket: &UnixStream, patience: Option<&Timespec>) -> io::Result<()> {
-    match poll(&mut [PollFd::new(socket, PollFlags::IN)], patience) {
+/// Waits until something can be read; fails as a read does when the time is over. A thread that
+/// waits in the read of a Unix socket is also woken when the server takes the request: half as many
+/// context switches again.
+fn await_answer(socket: &UnixStream, read_timeout: Option<&Timespec>) -> io::Result<()> {
+    match poll(&mut [PollFd::new(socket, PollFlags::IN)], read_timeout) {
         Ok(0) => Err(ErrorKind::WouldBlock.into()),
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_waited_for_as_long_as_the_connection_says() {
+    fn an_answer_is_awaited_for_the_read_timeout() {
         let (socket, server) = UnixStream::pair().unwrap();
         let short = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
         let error = await_answer(&socket, Some(&short)).unwrap_err();

@@ -1,13 +1,14 @@
 //! How flushing holds under random updates: a line each second, and what it cost.
 //!
-//! `cargo run --release -p iostrata-engine --example flushing -- DIR [NAME=VALUE ...]` `seconds`,
-//! `threads`, `more_threads` (which begin with the last third of the seconds), `rows` (of 200
-//! bytes), `batch` (updates of a commit), `rate` (commits per second of all threads; 0 for as fast
-//! as it goes) and any setting of the engine. The first third of the seconds is not counted. `then`
-//! takes effect when the last third begins: `then=COMMAND` runs a command in a shell, such as one
-//! that halves the limit of the volume; `then.NAME=VALUE` sets a live setting. A second counts as
-//! stalled when it is below half of their mean. Figures of one run without intervals: for a first
-//! look.
+//! `cargo run --release -p iostrata-engine --example flushing -- DIR [NAME=VALUE ...]`
+//!
+//! `seconds`, `threads`, `more_threads` (which begin with the last third of the seconds), `rows`
+//! (of 200 bytes), `batch` (updates of a commit), `rate` (commits per second of all threads; 0 for
+//! as fast as it goes) and any setting of the engine. The first third of the seconds is not
+//! counted. `then` takes effect when the last third begins: `then=COMMAND` runs a command in a
+//! shell, such as one that halves the limit of the volume; `then.NAME=VALUE` sets a live setting. A
+//! second counts as stalled when it is below half of their mean. Figures of one run without
+//! intervals: for a first look.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! An embedded storage engine: ordered tables of bytes, atomic durable batches, InnoDB's settings.
 //!
 //! Purpose: a library for programs that need tables which survive crashes, and for people who want
-//! to see every step of a database's I/O path and change every setting of it. Invariant: a batch is
-//! applied as a whole or not at all; one whose commit returned survives any crash; after a failed
-//! write of redo or a failed sync the engine refuses to go on. It contains no workload and prints
-//! nothing.
+//! to see every step of a database's I/O path and change every setting of it.
+//! Invariant: a batch is applied as a whole or not at all; one whose commit returned survives any
+//! crash; after a failed write of redo or a failed sync the engine refuses to go on. It contains no
+//! workload and prints nothing.
 #![doc = include_str!("../README.md")]
 
 // Below the engine, each alone; public for tests, examples and fuzzers.

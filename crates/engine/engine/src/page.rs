@@ -3,15 +3,15 @@
 //! Purpose: the bytes of a page, the bytes of a redo record, and the one function that changes a
 //! page: [`Record::apply`]. Here are that function, the mutable view that it changes
 //! ([`PageEdit`]), and what is checked: whether a page that comes from a file may be used at all,
-//! and whether it is exactly what its records made of it. Invariants: everything here is pure. The
-//! same record on the same page gives the same bytes, and no bytes, however damaged, make a
-//! function panic or read outside the page. The running engine and recovery both come to
-//! [`Record::apply`], so that recovery cannot do anything else than what was done; a fault leaves
-//! the page as it was. To the outside a [`PageEdit`] offers what the log does not carry:
-//! formatting, the LSN, the checksum. Behind the check of a page from a file every reader of
-//! [`PageView`] finds what the slots promise; whatever sequence of records was applied, the page
-//! passes the deep check. It is independent of files, caches, latches and trees: the caller decides
-//! which page is meant and stamps the LSN.
+//! and whether it is exactly what its records made of it.
+//! Invariants: everything here is pure. The same record on the same page gives the same bytes, and
+//! no bytes, however damaged, make a function panic or read outside the page. The running engine
+//! and recovery both come to [`Record::apply`], so that recovery cannot do anything else than what
+//! was done; a fault leaves the page as it was. To the outside a [`PageEdit`] offers what the log
+//! does not carry: formatting, the LSN, the checksum. Behind the check of a page from a file every
+//! reader of [`PageView`] finds what the slots promise; whatever sequence of records was applied,
+//! the page passes the deep check. It is independent of files, caches, latches and trees: the
+//! caller decides which page is meant and stamps the LSN.
 
 mod heap;
 pub mod layout;

@@ -2,11 +2,12 @@
 //!
 //! Purpose: a stream of frames, each a mini-transaction's records, that survives a crash up to
 //! where it was made durable; its buffer, its segment files, group commit, checkpoints, and the
-//! scan after a crash. Invariant: what the scan yields is a prefix of what was appended, and holds
-//! everything that `make_durable` promised; a frame left behind the end by a crash never becomes
-//! valid again; after a failed write or sync nothing succeeds. It is independent of pages and
-//! records: a frame's body is bytes. An open file is closed when its last holder lets go, so a
-//! closed one is never used. The settings have no defaults here: those are the engine's.
+//! scan after a crash.
+//! Invariant: what the scan yields is a prefix of what was appended, and holds everything that
+//! `make_durable` promised; a frame left behind the end by a crash never becomes valid again; after
+//! a failed write or sync nothing succeeds. It is independent of pages and records: a frame's body
+//! is bytes. An open file is closed when its last holder lets go, so a closed one is never used.
+//! The settings have no defaults here: those are the engine's.
 
 mod checkpoint;
 mod control;

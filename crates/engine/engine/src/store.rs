@@ -1,13 +1,13 @@
 //! Data files and doublewrite of the embedded engine.
 //!
 //! Purpose: pages on a [`Disk`](iostrata_io::disk::Disk), striped over data files, written so that
-//! a crash leaves each page old or new and never torn. Invariants: [`Store::write`] returns when
-//! its pages are durable in place: copy durable, then in place, then in place durable, then the
-//! copy may be overwritten. Every byte of the data files was written before it is used; after a
-//! failed write or sync nothing is written any more. Bytes handed out as good are those of the page
-//! that was requested: its number is checked always, its checksum unless that is turned off. It
-//! caches no page, is independent of the redo (the caller has made that durable before) and has no
-//! thread.
+//! a crash leaves each page old or new and never torn.
+//! Invariants: [`Store::write`] returns when its pages are durable in place: copy durable, then in
+//! place, then in place durable, then the copy may be overwritten. Every byte of the data files was
+//! written before it is used; after a failed write or sync nothing is written any more. Bytes
+//! handed out as good are those of the page that was requested: its number is checked always, its
+//! checksum unless that is turned off. It caches no page, is independent of the redo (the caller
+//! has made that durable before) and has no thread.
 
 mod data;
 mod doublewrite;

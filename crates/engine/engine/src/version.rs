@@ -4,11 +4,11 @@
 //! Purpose: a commit takes its number with [`Registry::tick`] while it holds the latches of all its
 //! leaves, calls [`Registry::is_any_below`], and keeps what it replaces through a [`Keeper`]. A
 //! [`Snapshot`] sees numbers at or below its own and follows pointers to what was there before.
-//! Purge takes the keys of deleted rows once no snapshot can need them. Invariants: a version that
-//! a registered snapshot may read is never dropped; a key to purge is handed out only when every
-//! snapshot that is or will be registered is at or above its number; no file is touched while a
-//! lock is held that a commit takes. What it deliberately does not do: it is independent of pages
-//! and latches, has no thread, and nothing of it survives a restart.
+//! Purge takes the keys of deleted rows once no snapshot can need them.
+//! Invariants: a version that a registered snapshot may read is never dropped; a key to purge is
+//! handed out only when every snapshot that is or will be registered is at or above its number; no
+//! file is touched while a lock is held that a commit takes. What it deliberately does not do: it
+//! is independent of pages and latches, has no thread, and nothing of it survives a restart.
 //!
 //! # Why no snapshot is missed
 //! Opening a snapshot is (1) a read of the clock, (2) storing it in a slot as a lower bound, (3) a

@@ -2,9 +2,10 @@
 //!
 //! Purpose: the one way to measure how fast a model is, so that it can be compared with a data
 //! sheet, with what a probe measured and with the same drive emulated in real time. So many
-//! requests are kept in flight; each that is done is followed at once by the next. Invariants:
-//! exactly `depth` requests are in flight at any moment of the loop; the same drive, load and seed
-//! give the same outcome. It has no queue of a kernel above the drive and costs no processor time.
+//! requests are kept in flight; each that is done is followed at once by the next.
+//! Invariants: exactly `depth` requests are in flight at any moment of the loop; the same drive,
+//! load and seed give the same outcome. It has no queue of a kernel above the drive and costs no
+//! processor time.
 
 use std::ops::Range;
 

@@ -1,9 +1,10 @@
 //! Disks, block queues and page caches in virtual time.
 //!
 //! Purpose: what a device with given parameters would do with given requests, in a fraction of the
-//! time that the device would take. [`emudisk`] serves the same models in real time. Invariant:
-//! pure and seeded but for [`emudisk`], which nothing else here uses: no clock, no file, no thread;
-//! the same calls give the same moments. It names no workload of a database and prints nothing.
+//! time that the device would take. [`emudisk`] serves the same models in real time.
+//! Invariant: pure and seeded but for [`emudisk`], which nothing else here uses: no clock, no file,
+//! no thread; the same calls give the same moments. It names no workload of a database and prints
+//! nothing.
 
 pub mod bench;
 pub mod cache;

@@ -167,7 +167,7 @@ pub trait Platform {
     /// Database servers.
     fn servers_at(&self) -> &dyn Servers;
 
-    /// Whether the program was requested to end, so that waiting has no point.
+    /// Whether the program was asked to end, so that waiting has no point.
     fn is_stopping(&self) -> bool;
 
     /// Writes everything dirty.

@@ -2,9 +2,9 @@
 //! them is in the page cache.
 //!
 //! Purpose: reads of holes and of unwritten extents never reach the device, nor do reads that the
-//! cache answers, so a figure measured on them is false. Invariant: the three sums of extents add
-//! up to the bytes queried. It changes nothing, except that the query makes the file system
-//! allocate what was written and delayed.
+//! cache answers, so a figure measured on them is false.
+//! Invariant: the three sums of extents add up to the bytes queried. It changes nothing, except
+//! that the query makes the file system allocate what was written and delayed.
 
 #![allow(unsafe_code)]
 
@@ -158,8 +158,8 @@ fn by_seeking(file: BorrowedFd<'_>, bytes: u64) -> ExtentReport {
 // How much of a file is in the page cache.
 //
 // Purpose: a direct read leaves nothing there. Pages that appear during direct I/O show that the
-// flag was ignored; pages present before buffered reads show that the cache answered. Invariant:
-// the query brings no page in and drops none.
+// flag was ignored; pages present before buffered reads show that the cache answered.
+// Invariant: the query brings no page in and drops none.
 
 /// Number of the cachestat system call (Linux 6.5), the same on every architecture but alpha.
 const SYS_CACHESTAT: libc::c_long = 451;

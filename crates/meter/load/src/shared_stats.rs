@@ -377,8 +377,9 @@ impl SharedStats {
 //
 // Purpose: workers keep their histograms to themselves, and some are processes; figures are
 // requested while the window is open, and each worker copies what it has into shared words at its
-// next slice. Invariants: what is shown covers whole slices, so that it agrees with the tallies
-// that are posted; copying allocates nothing, and happens only on request.
+// next slice.
+// Invariants: what is shown covers whole slices, so that it agrees with the tallies that are
+// posted; copying allocates nothing, and happens only on request.
 
 /// Odd while the words are written.
 const SEQUENCE: usize = 0;

@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP: the first requests the command to end and clean up, the second ends
+//! SIGINT, SIGTERM and SIGHUP: the first asks the command to end and clean up, the second ends
 //! it at once, but never before the system and the terminal are as they were.
 
 use std::sync::Arc;

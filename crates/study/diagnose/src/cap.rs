@@ -6,9 +6,9 @@
 //! bytes per second where they have the same bandwidth, both where the small size ends at a rate
 //! and the large one at a bandwidth. Writes that go beyond speak against it, those that end there
 //! bear witness, and those below prove nothing: too few may have been in flight, or they have a cap
-//! of their own. Invariant: a device that is busy is no cap. Its rate differs with size and
-//! direction, rises with depth, or is not even; one that the processors or others held back is not
-//! considered.
+//! of their own.
+//! Invariant: a device that is busy is no cap. Its rate differs with size and direction, rises with
+//! depth, or is not even; one that the processors or others held back is not considered.
 
 use iostrata_plan::{IoSpec, OpKind, rung};
 use iostrata_run::Replicate;

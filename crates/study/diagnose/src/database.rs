@@ -5,9 +5,10 @@
 //! at the calmest level and [`OBJECTIVE_US_MIN`], and every stream really gets its requested rate.
 //! The percentile is taken over all replicates together, and it is the highest beyond which enough
 //! requests lie, at enough separate moments. The page rate includes the doublewrite: its writes run
-//! at the same time as the page writes. Invariant: a rate is held where it and every lower one keep
-//! to the objective with their whole intervals; it is missed where one lies beyond it with its
-//! whole interval and none above is held. What lies between the two is not known.
+//! at the same time as the page writes.
+//! Invariant: a rate is held where it and every lower one keep to the objective with their whole
+//! intervals; it is missed where one lies beyond it with its whole interval and none above is held.
+//! What lies between the two is not known.
 
 use iostrata_plan::OpKind;
 use iostrata_run::{OpFigures, PooledLatency, Replicate};

@@ -2,10 +2,10 @@
 //!
 //! Method: every moment between two windows is tried. Points measured on both sides of it are its
 //! witnesses: a witness fell when each of its rates before lies well above each after. The run fell
-//! at the moment with the most such witnesses, where nearly all that could fall did. Invariant:
-//! what the processors, the hypervisor or another process disturbed is no witness, and a rate that
-//! came back did not fall. Reads and writes are examined separately, since either may be limited
-//! alone.
+//! at the moment with the most such witnesses, where nearly all that could fall did.
+//! Invariant: what the processors, the hypervisor or another process disturbed is no witness, and a
+//! rate that came back did not fall. Reads and writes are examined separately, since either may be
+//! limited alone.
 
 use std::collections::BTreeMap;
 

@@ -2,10 +2,10 @@
 //!
 //! A finding is a function and one row here: its name, its kind, how urgent its confirmation is,
 //! the points that confirm it, what concludes it, and its words in the headline. Findings have the
-//! order of the rows. Invariants: names are stored in run directories and never change their
-//! meaning. A finding about the performance of storage rests on confirming replicates alone,
-//! measured after its suspicion was logged; facts of the host and of the run need no further
-//! points.
+//! order of the rows.
+//! Invariants: names are stored in run directories and never change their meaning. A finding about
+//! the performance of storage rests on confirming replicates alone, measured after its suspicion
+//! was logged; facts of the host and of the run need no further points.
 
 use iostrata_plan::Point;
 use iostrata_run::FindingKind::{self, Caution, Loss, Sizing};

@@ -4,8 +4,9 @@
 //! Method: a pause is a stretch of a window in which, at its own rate, many answers were due and
 //! none came. The moments of all pauses are folded at every period that the run can resolve. Among
 //! the periods at which they coincide (Rayleigh's test), theirs is the longest at which most of the
-//! moments that it predicts within windows had a pause, too. Invariant: windows that processors,
-//! limits or others held back are left out. A pause that keeps no period is not named here.
+//! moments that it predicts within windows had a pause, too.
+//! Invariant: windows that processors, limits or others held back are left out. A pause that keeps
+//! no period is not named here.
 
 use std::f64::consts::TAU;
 

@@ -131,8 +131,8 @@ impl TuneCourse {
         self.pairs(seconds).map(|(_, tps)| tps).reduce(f64::min)
     }
 
-    /// The same with the seconds in random order: the median of many orders, and the bounds that 95
-    /// % of them keep to. What the noise from second to second comes to by itself; it is
+    /// The same with the seconds in random order: the median of many orders, and the bounds that
+    /// 95 % of them keep to. What the noise from second to second comes to by itself; it is
     /// meaningless where the server stalls.
     pub fn worst_2s_in_random_order(&self, seconds: &Range<usize>) -> Option<[f64; 3]> {
         let mut quiet = self.quiet(seconds);

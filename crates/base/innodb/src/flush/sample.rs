@@ -349,8 +349,8 @@ impl<'a> Ages<'a> {
     /// The least steady rate, in pages per second, at which no page that comes due soon becomes
     /// older than `set_age`, when redo is produced at `redo_bytes_per_s`.
     ///
-    /// The oldest `P` pages, up to LSN `L`, must be written before the redo's end is at `L +
-    /// set_age`; the rate is the greatest of `P` over the time until then, over all `L`: the
+    /// The oldest `P` pages, up to LSN `L`, must be written before the redo's end is at
+    /// `L + set_age`; the rate is the greatest of `P` over the time until then, over all `L`: the
     /// schedule of Yao, Demers and Shenker (1995), which never goes faster than some deadline
     /// requires. Only deadlines within `horizon` count, a share of the time in which the redo fills
     /// up to `set_age`: younger pages may well be changed again. What is already late is due within

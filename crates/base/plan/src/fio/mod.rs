@@ -1,9 +1,10 @@
 //! fio's job files and command lines: read into a plan of our own workloads.
 //!
 //! Purpose: people have job files and lines to paste; [`parse`] turns each option into a part of
-//! the plan. Invariant: pure, since files, variables and processors come through [`Environment`];
-//! any bytes give a plan or [`FioErrors`], which name all that cannot be run; an option that is
-//! accepted changes the plan or is warned of. It prepares no file and measures nothing.
+//! the plan.
+//! Invariant: pure, since files, variables and processors come through [`Environment`]; any bytes
+//! give a plan or [`FioErrors`], which name all that cannot be run; an option that is accepted
+//! changes the plan or is warned of. It prepares no file and measures nothing.
 
 mod arithmetic;
 pub mod catalogue;

@@ -320,15 +320,13 @@ impl<'a> View<'a> {
     /// it: for a second in all, or while I/O is in flight. Where they do not, it is synced once a
     /// second: for longer than that at a time.
     fn stuck_redo(&self) -> Reason {
-        let spans: Vec<f64> =
-            self.within.windows(2).map(|pair| stuck(pair).map_or(0.0, |(s, _)| s)).collect();
-        let stuck_s: f64 = spans.iter().sum();
-        let (_, waiting) = self.within.windows(2).filter_map(stuck).next_back()?;
+        let spans: Vec<Option<(f64, u64)>> = self.within.windows(2).map(stuck).collect();
+        let sum_s = |run: &[Option<(f64, u64)>]| run.iter().flatten().map(|(s, _)| s).sum::<f64>();
+        let stuck_s = sum_s(&spans);
+        let (_, waiting) = spans.iter().flatten().next_back()?;
         let all_s = self.within.last()?.0 - self.within.first()?.0;
         let is_late = if self.is_redo_usually_stuck() {
-            let runs = spans.split(|seconds| *seconds == 0.0);
-            let longest_s = runs.map(|run| run.iter().sum()).fold(0.0, f64::max);
-            longest_s >= 2.0 * SYNC_EVERY_S
+            spans.split(Option::is_none).map(sum_s).fold(0.0, f64::max) >= 2.0 * SYNC_EVERY_S
         } else {
             stuck_s >= SYNC_EVERY_S || self.least(TargetSample::pending_ios) > Some(0)
         };

@@ -25,7 +25,7 @@ pub fn fill(rows: u64) -> String {
     format!("INSERT INTO t SELECT seq, 0, REPEAT('x', 200) FROM seq_1_to_{rows}")
 }
 
-/// The stalls that were seen during them.
+/// The stalls that were seen while they lasted.
 pub fn stalls(all: &[WatchStep]) -> Vec<&TransactionStall> {
     all.iter().filter(|one| one.sample.stalled).filter_map(|one| one.stall.as_ref()).collect()
 }

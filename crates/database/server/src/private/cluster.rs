@@ -100,7 +100,7 @@ impl PrivateCluster {
             }
             self.nodes.push(PrivateServer::prepare(session, &node)?);
             if let [first] = &mut self.nodes[..] {
-                // Once up and down again, it has the cluster of its state.
+                // Once up and down again, its state holds the identity of its cluster.
                 first.run(session, &founding())?;
                 first.stop(session)?;
             }

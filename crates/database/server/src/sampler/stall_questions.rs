@@ -144,21 +144,23 @@ impl StallQuestions {
     /// Runs all of them.
     pub(crate) fn snapshot(&mut self, conn: &mut Conn, version: &ServerVersion) -> StallSnapshot {
         let began = Instant::now();
-        let mut asking = Questions { conn, began, limited: limits(version), missing: Vec::new() };
-        let sessions = session_states::ask(asking.conn).unwrap_or_default();
-        let mut lock_waits = row_lock_waits(&mut asking, version);
-        lock_waits.extend(metadata_lock_waits(&mut asking, version));
+        let mut questions =
+            Questions { conn, began, limited: limits(version), missing: Vec::new() };
+        let sessions = session_states::ask(questions.conn).unwrap_or_default();
+        let mut lock_waits = row_lock_waits(&mut questions, version);
+        lock_waits.extend(metadata_lock_waits(&mut questions, version));
         let mut blockers = StallSnapshot::blockers_of(&lock_waits);
         blockers.truncate(BLOCKERS_MAX);
-        describe_blockers(&mut asking, &mut blockers);
+        describe_blockers(&mut questions, &mut blockers);
         lock_waits.truncate(WAITS_MAX);
-        let monitor = asking.ask("monitor", MONITOR).unwrap_or_default();
+        let monitor = questions.ask("monitor", MONITOR).unwrap_or_default();
         let monitor = monitor.into_iter().next().and_then(|row| row.into_iter().nth(2)?);
         let monitor = monitor_lines(&monitor.unwrap_or_default());
-        self.before = ended(&mut asking).map(|ended| (Instant::now(), ended));
-        self.statements = if self.before.is_some() { running(&mut asking) } else { Vec::default() };
+        self.before = ended(&mut questions).map(|ended| (Instant::now(), ended));
+        self.statements =
+            if self.before.is_some() { running(&mut questions) } else { Vec::default() };
         let statements = self.statements.clone();
-        let Questions { missing, .. } = asking;
+        let Questions { missing, .. } = questions;
         StallSnapshot {
             sessions,
             lock_waits,
@@ -178,16 +180,17 @@ impl StallQuestions {
     ) -> Option<(Vec<StatementDigest>, f64)> {
         let (at, before) = self.before.as_ref()?;
         let (began, seconds) = (Instant::now(), at.elapsed().as_secs_f64());
-        let mut asking = Questions { conn, began, limited: limits(version), missing: Vec::new() };
-        let after = ended(&mut asking)?;
+        let mut questions =
+            Questions { conn, began, limited: limits(version), missing: Vec::new() };
+        let after = ended(&mut questions)?;
         let mut all = grown(before, after, &self.statements);
         all.truncate(STATEMENTS_MAX);
-        add_texts(&mut asking, &mut all);
+        add_texts(&mut questions, &mut all);
         Some((all, seconds))
     }
 }
 
-fn row_lock_waits(asking: &mut Questions<'_>, version: &ServerVersion) -> Vec<LockWait> {
+fn row_lock_waits(questions: &mut Questions<'_>, version: &ServerVersion) -> Vec<LockWait> {
     let is_new = version.flavour != Flavour::MariaDb && version.numbers >= (8, 0, 0);
     let sql = if is_new { ROW_LOCKS } else { ROW_LOCKS_BEFORE };
     let wait = |row: AnswerRow| {
@@ -201,32 +204,34 @@ fn row_lock_waits(asking: &mut Questions<'_>, version: &ServerVersion) -> Vec<Lo
             mode: mode.unwrap_or_default(),
         })
     };
-    let rows = asking.select("row locks", sql).unwrap_or_default();
+    let rows = questions.select("row locks", sql).unwrap_or_default();
     rows.into_iter().filter_map(wait).collect()
 }
 
-fn metadata_lock_waits(asking: &mut Questions<'_>, version: &ServerVersion) -> Vec<LockWait> {
+fn metadata_lock_waits(questions: &mut Questions<'_>, version: &ServerVersion) -> Vec<LockWait> {
     let (is_mariadb, numbers) = (version.flavour == Flavour::MariaDb, version.numbers);
     if if is_mariadb { numbers < (10, 5, 2) } else { numbers < (5, 7, 3) } {
-        asking.missing.push("metadata locks: this version does not list their holders".to_owned());
+        questions
+            .missing
+            .push("metadata locks: this version does not list their holders".to_owned());
         return Vec::new();
     }
-    let on = asking.select("metadata locks", metadata_locks::IS_ON).unwrap_or_default();
+    let on = questions.select("metadata locks", metadata_locks::IS_ON).unwrap_or_default();
     let is_on = on.into_iter().next().and_then(|row| number(row.into_iter().next()?));
     if is_on != Some(1) {
         let text = "metadata locks: performance_schema or its instrument \
                     wait/lock/metadata/sql/mdl is off";
-        asking.missing.push(text.to_owned());
+        questions.missing.push(text.to_owned());
         return Vec::new();
     }
-    let rows = asking.select("metadata locks", metadata_locks::LOCKS).unwrap_or_default();
+    let rows = questions.select("metadata locks", metadata_locks::LOCKS).unwrap_or_default();
     let all: Vec<MetadataLock> = rows.into_iter().filter_map(MetadataLock::of).collect();
     metadata_locks::waits(&all)
 }
 
 /// Adds to each blocker its user, command, time and state.
-fn describe_blockers(asking: &mut Questions<'_>, blockers: &mut [Blocker]) {
-    if blockers.is_empty() || asking.began.elapsed() > BUDGET {
+fn describe_blockers(questions: &mut Questions<'_>, blockers: &mut [Blocker]) {
+    if blockers.is_empty() || questions.began.elapsed() > BUDGET {
         return;
     }
     let ids: Vec<String> = blockers.iter().map(|one| one.connection.to_string()).collect();
@@ -235,7 +240,7 @@ fn describe_blockers(asking: &mut Questions<'_>, blockers: &mut [Blocker]) {
             "SELECT ID, USER, COMMAND, TIME, STATE FROM {list} WHERE ID IN ({})",
             ids.join(", ")
         );
-        texts(asking.conn, &sql).ok()
+        texts(questions.conn, &sql).ok()
     });
     for row in rows.unwrap_or_default() {
         let Ok([id, user, command, seconds, state]) = <[_; 5]>::try_from(row) else { continue };
@@ -265,12 +270,12 @@ fn monitor_lines(text: &str) -> Vec<String> {
 }
 
 /// What statements of each digest came to since the server started.
-fn ended(asking: &mut Questions<'_>) -> Option<StatementTimes> {
+fn ended(questions: &mut Questions<'_>) -> Option<StatementTimes> {
     let columns = "SCHEMA_NAME, DIGEST, COUNT_STAR, SUM_TIMER_WAIT";
-    let rows = asking.select("statements", &format!("{columns} FROM {DIGESTS} LIMIT 20000"))?;
+    let rows = questions.select("statements", &format!("{columns} FROM {DIGESTS} LIMIT 20000"))?;
     if rows.is_empty() {
         let text = "statements: performance_schema or its digests are off";
-        asking.missing.push(text.to_owned());
+        questions.missing.push(text.to_owned());
         return None;
     }
     let one = |row: AnswerRow| {
@@ -281,8 +286,8 @@ fn ended(asking: &mut Questions<'_>) -> Option<StatementTimes> {
 }
 
 /// What runs now.
-fn running(asking: &mut Questions<'_>) -> Vec<StatementDigest> {
-    let rows = asking.select("running statements", RUNNING).unwrap_or_default();
+fn running(questions: &mut Questions<'_>) -> Vec<StatementDigest> {
+    let rows = questions.select("running statements", RUNNING).unwrap_or_default();
     let one = |row: AnswerRow| {
         let [digest, running, text] = <[_; 3]>::try_from(row).ok()?;
         let text = text.map(|text| cut(&text, TEXT_LETTERS));
@@ -323,7 +328,7 @@ fn grown(
 }
 
 /// Reads the texts of digests that have none yet.
-fn add_texts(asking: &mut Questions<'_>, all: &mut [StatementDigest]) {
+fn add_texts(questions: &mut Questions<'_>, all: &mut [StatementDigest]) {
     let is_sound = |digest: &&str| digest.bytes().all(|byte| byte.is_ascii_hexdigit());
     let wanted: Vec<String> = all
         .iter()
@@ -338,7 +343,7 @@ fn add_texts(asking: &mut Questions<'_>, all: &mut [StatementDigest]) {
     let rest = format!(
         "DIGEST, LEFT(DIGEST_TEXT, {TEXT_LETTERS}) FROM {DIGESTS} WHERE DIGEST IN ({list})"
     );
-    for row in asking.select("texts of statements", &rest).unwrap_or_default() {
+    for row in questions.select("texts of statements", &rest).unwrap_or_default() {
         let Ok([digest, text]) = <[_; 2]>::try_from(row) else { continue };
         if let Some(one) = all.iter_mut().find(|one| one.digest == digest) {
             one.text = text.map(|text| cut(&text, TEXT_LETTERS));

@@ -3,13 +3,13 @@
 //! Invariants of making: the control file becomes valid last, when every segment and its name are
 //! durable; so a log is either there whole or not at all, and a half-made one is started over. A
 //! segment has a valid header only when all of it is written and synced, so that a write into it
-//! finds its room allocated; a failure removes what was made. Invariants of opening: it only reads.
-//! Going on first makes what was found durable, and seals off what a crash may have left behind the
-//! end by a new incarnation, before anything else is appended. What the last process left may be in
-//! the page cache alone, and where one of its syncs failed the system takes that for written and no
-//! later sync writes it. So nothing that was found is built upon, freed or used again before it has
-//! been written once more and synced: names, the log from where it was last known to be durable,
-//! the control slot. Memory is bounded.
+//! finds its room allocated; a failure removes what was made.
+//! Invariants of opening: it only reads. Going on first makes what was found durable, and seals off
+//! what a crash may have left behind the end by a new incarnation, before anything else is
+//! appended. What the last process left may be in the page cache alone, and where one of its syncs
+//! failed the system takes that for written and no later sync writes it. So nothing that was found
+//! is built upon, freed or used again before it has been written once more and synced: names, the
+//! log from where it was last known to be durable, the control slot. Memory is bounded.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! What a drive is: it takes requests, and gives when each is done.
+//! What a drive is: it takes requests, and reports when each is done.
 //!
 //! Purpose: the trait [`Drive`], and what every modelled drive does alike: what is to happen, by
 //! time ([`Agenda`]); a queue before the device, a clock, and answers in order ([`QueuedDevice`]).

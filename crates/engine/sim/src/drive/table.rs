@@ -3,11 +3,11 @@
 //! Method: one server, in order of arrival, whose speed depends on how many requests are in flight:
 //! with `n` of them the one in front takes `1 / rate(n)`. So a closed loop of depth `n` sees the
 //! measured rate, and by Little's law the measured mean latency. Figures of a probe are taken as
-//! far as the model needs them. The rungs are those of `iostrata probe`: random reads of 4 and 16
-//! KiB at rising depth, overwrites of 16 KiB by 1 thread, 8 threads and 32 in flight, commits of 4
-//! KiB by 1, 4 and 16 threads, and an empty flush. It does not model addresses: sequential requests
-//! are as fast as random ones, and reads that hit a cache cost as much as others. What the file
-//! system and the kernel cost the probe is inside its figures.
+//! far as the model needs them. The rungs are those of `iostrata probe`: random reads of 4 and
+//! 16 KiB at rising depth, overwrites of 16 KiB by 1 thread, 8 threads and 32 in flight, commits of
+//! 4 KiB by 1, 4 and 16 threads, and an empty flush. It does not model addresses: sequential
+//! requests are as fast as random ones, and reads that hit a cache cost as much as others. What the
+//! file system and the kernel cost the probe is inside its figures.
 
 use std::collections::VecDeque;
 

@@ -4,10 +4,10 @@
 //! stretch of the model, and settings with each other once nothing fills up any more. Method: first
 //! which pages are changed, under an open rate, so that the device has no part in it: the power of
 //! zipf by bisection, until as many pages become dirty per transaction as were recorded. Then the
-//! time that a transaction takes apart from its waits, in a closed loop. Invariants: what the plan
-//! is not free in stays as it is, and what cannot be met is met as far as it goes; the figures say
-//! how far that is. A window lies after so much redo, not after so much time, since the model may
-//! be slower than the server.
+//! time that a transaction takes apart from its waits, in a closed loop.
+//! Invariants: what the plan is not free in stays as it is, and what cannot be met is met as far as
+//! it goes; the figures say how far that is. A window lies after so much redo, not after so much
+//! time, since the model may be slower than the server.
 
 use iostrata_run::FlushFigures;
 use iostrata_stats::{SECOND_EVENTS_MIN, stability};

@@ -4,10 +4,12 @@
 //! from outside while it runs, as a server is tuned. Method: dirty pages are a quantity by class
 //! and age, since an hour has millions of page writes; users, writes of redo and batches of pages
 //! are events. The policies, the sample that they see and the rule that users obey are the engine's
-//! own. Invariants: pure; the same plan gives the same outcome. One moment follows the other, and
-//! from outside time goes on only by a call; a setting takes effect at the cleaner's next look, as
-//! in the engine. Left out: latches, row locks, the shape of trees, the growth of files, and reads
-//! other than those of the pages that are changed.
+//! own.
+//! Invariants: pure; the same plan gives the same outcome. One moment follows the other, and from
+//! outside time goes on only by a call; a setting takes effect at the cleaner's next look, as in
+//! the engine.
+//! Left out: latches, row locks, the shape of trees, the growth of files, and reads other than
+//! those of the pages that are changed.
 
 mod dirty;
 mod fit;

@@ -4,9 +4,10 @@
 //! Method: as the engine's cleaner and flusher do it. The thread takes a sample, calls the policy,
 //! begins what it returns. Pages are written in batches, several at once: the redo behind them, the
 //! copies, the pages in place, no more of them in flight than the policy's pace allows; then a
-//! checkpoint where it is worth its write. Invariants: time in samples never goes back; a firm
-//! sleep is ended by its end alone, any other by a user or task that needs the cleaner. A
-//! checkpoint lies at or before the oldest change that is not written.
+//! checkpoint where it is worth its write.
+//! Invariants: time in samples never goes back; a firm sleep is ended by its end alone, any other
+//! by a user or task that needs the cleaner. A checkpoint lies at or before the oldest change that
+//! is not written.
 
 use iostrata_innodb::flush::{
     Action, ActionOutcome, BATCH_PAGES, FlushSample, FlushSettings, WritePace, batch_share,

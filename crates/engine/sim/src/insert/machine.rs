@@ -7,11 +7,11 @@
 //! the index file after every statement. A random key lands in any page of the index file with the
 //! same chance, because blocks of all four indexes lie in it in the order of splits. Inner nodes
 //! (they change with splits only) and the free space of old tables are left out. A load that fills
-//! memory with dirty pages takes minutes to get there; it begins there instead. Invariants: events
-//! happen in the order of time; what is due happens before anything is requested at a later moment.
-//! The row that is inserted goes on only when every page is changed. What is made up at the
-//! beginning is what the load itself would hold: a journal's pages in any order, a sweep's so that
-//! a page is the likelier dirty the longer ago the sweep passed it.
+//! memory with dirty pages takes minutes to get there; it begins there instead.
+//! Invariants: events happen in the order of time; what is due happens before anything is requested
+//! at a later moment. The row that is inserted goes on only when every page is changed. What is
+//! made up at the beginning is what the load itself would hold: a journal's pages in any order, a
+//! sweep's so that a page is the likelier dirty the longer ago the sweep passed it.
 
 use iostrata_stats::Random;
 

@@ -4,12 +4,12 @@
 //! direction and sent in batches of one direction; deadlines are only checked between batches;
 //! reads go first, until writes were passed over `writes_starved` times. A batch goes on where the
 //! last one of its direction ended, starts at the oldest request when that one's deadline has
-//! passed, and at the lowest address when nothing lies above. Invariants: the elevator only
-//! chooses; it takes nothing out. A slot's number names one request from coming to completion. Of
-//! one direction the orders by address and by age hold the same requests. A bucket of addresses
-//! holds the requests that begin in one MiB, sorted; a bit marks which buckets hold any: a hundred
-//! thousand requests lie a few dozen to a bucket, where a tree would be climbed for each. It merges
-//! nothing and has no limit.
+//! passed, and at the lowest address when nothing lies above.
+//! Invariants: the elevator only chooses; it takes nothing out. A slot's number names one request
+//! from coming to completion. Of one direction the orders by address and by age hold the same
+//! requests. A bucket of addresses holds the requests that begin in one MiB, sorted; a bit marks
+//! which buckets hold any: a hundred thousand requests lie a few dozen to a bucket, where a tree
+//! would be climbed for each. It merges nothing and has no limit.
 
 use super::Direction;
 use super::limit::Scheduler;

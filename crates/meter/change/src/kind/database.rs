@@ -3,7 +3,7 @@
 //! Invariant: a server is started only on a data directory that the same session made or that the
 //! user named, and that no server has open; only the process that was noted, or before that one
 //! with all arguments of the change, is ended. One that has nothing to keep is killed; any other
-//! one is requested to end. The data directory itself is another change's.
+//! one is asked to end. The data directory itself is another change's.
 //!
 //! The kernel kills the server when this process ends, whatever thread started it: threads may come
 //! and go. It does not do so for a program that changes its user by itself or has file

@@ -330,7 +330,7 @@ pub enum TraceError {
         source: io::Error,
     },
     /// The steps of a trace came in the wrong order.
-    #[error("{asked} was requested of a trace that was {state}; the order is start, stop, take")]
+    #[error("cannot {asked} a trace that is {state}; the order is start, stop, take")]
     OutOfOrder {
         /// The step requested.
         asked: &'static str,

@@ -104,7 +104,7 @@ impl Root {
         Some(Path::new("/").join(real.strip_prefix(dir).ok()?))
     }
 
-    /// What the file system calls return for `path`, or about the nearest directory above it when
+    /// What the file system calls return for `path`, or for the nearest directory above it when
     /// only its last part is missing.
     pub(crate) fn locate(&self, path: &Path) -> Result<Location, HostError> {
         if let Some(location) = self.placed_above(path) {
@@ -256,9 +256,7 @@ pub enum HostError {
     #[error("the thread that observes the host cannot be started: {0}; check the limit of tasks")]
     NoThread(io::Error),
     /// The steps of an observation came in the wrong order.
-    #[error(
-        "{asked} was requested of an observer that was {state}; the order is arm, start, stop, take"
-    )]
+    #[error("cannot {asked} an observer that is {state}; the order is arm, start, stop, take")]
     OutOfOrder {
         /// The step requested.
         asked: &'static str,

@@ -200,7 +200,7 @@ pub enum ProfileError {
         source: io::Error,
     },
     /// The steps came in the wrong order.
-    #[error("{asked} was requested of a profiler that was {state}; the order is start, stop, take")]
+    #[error("cannot {asked} a profiler that is {state}; the order is start, stop, take")]
     OutOfOrder {
         /// The step requested.
         asked: &'static str,

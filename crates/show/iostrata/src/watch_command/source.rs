@@ -109,7 +109,7 @@ impl Source {
         let target = WatchTarget {
             name: address.to_string(),
             flavour: "unknown".to_owned(),
-            missing: vec![format!("answer: {error}; it is tried again")],
+            missing: vec![format!("answer: {error}; it is queried again")],
             ..WatchTarget::default()
         };
         let sampler = Box::new(AwaitedSampler { address, refused: Some(error), sampler: None });

@@ -3,6 +3,7 @@
 //! Invariant: every number is the run directory's own, so that what a reader sees on hover is what
 //! was measured. Scales and ticks are chosen where a chart is drawn.
 
+use iostrata_stats::units::count;
 use iostrata_stats::{Interval, Verdicts};
 
 use crate::report::colour::Colour;
@@ -66,10 +67,8 @@ impl Bar {
             (None, Some(ci95)) => words::range(ci95, value, unit),
             (None, None) => String::new(),
         };
-        // The axis has the words of the unit, unless each figure has a unit of its own size.
-        let shown = words::value(value, unit);
-        let number = shown.strip_suffix(&format!(" {unit}")).filter(|_| !words::is_scaled(unit));
-        let shown = number.unwrap_or(&shown).to_owned();
+        // The axis has a unit that is a plain word.
+        let shown = words::scaled(value, unit).unwrap_or_else(|| count(value));
         let spread = if starred { format!("{spread} *") } else { spread };
         let (group, title) = (String::new(), title.to_owned());
         Self { group, title, value, ci95, colour, shown, spread, hover: hover.text() }

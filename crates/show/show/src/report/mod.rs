@@ -1,10 +1,11 @@
 //! A run directory as HTML, Markdown, terminal text and, for some, a picture.
 //!
 //! Purpose: show what a run measured. A builder of its kind makes a report of it as data ([`kind`]:
-//! sections, tables, charts, sentences), and three renderers show any report. Invariants: a view
-//! computes nothing, it only formats what the run directory holds; text from outside is escaped
-//! wherever it lands; the HTML is one file that loads nothing from the network. It does not
-//! measure, does not diagnose, and writes no file: callers do with the text what they want.
+//! sections, tables, charts, sentences), and three renderers show any report.
+//! Invariants: a view computes nothing, it only formats what the run directory holds; text from
+//! outside is escaped wherever it lands; the HTML is one file that loads nothing from the network.
+//! It does not measure, does not diagnose, and writes no file: callers do with the text what they
+//! want.
 
 mod cell;
 mod chart;

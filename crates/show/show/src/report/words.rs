@@ -16,7 +16,13 @@ use serde_json::Value;
 
 /// A value with its unit, three significant digits: `104 K reads/s`, `20.3 us`.
 pub(crate) fn value(value: f64, unit: &str) -> String {
-    match unit {
+    scaled(value, unit).unwrap_or_else(|| format!("{} {unit}", count(value)))
+}
+
+/// A value whose unit, or its prefix, follows from its size: `990 us`, but `1.02 ms`; nothing where
+/// the unit is a plain word, as `reads/s`.
+pub(crate) fn scaled(value: f64, unit: &str) -> Option<String> {
+    Some(match unit {
         "ns" => microseconds(value / 1e3),
         "us" => microseconds(value),
         "ms" => microseconds(value * 1e3),
@@ -30,13 +36,8 @@ pub(crate) fn value(value: f64, unit: &str) -> String {
         // As data sheets and old posts count: in powers of 1000.
         "B/s" => format!("{}B/s", rate(value).trim_end_matches("/s")),
         "times" => times(value),
-        unit => format!("{} {unit}", count(value)),
-    }
-}
-
-/// Whether [`value`] chooses the unit by the size of the number: `990 us`, but `1.02 ms`.
-pub(crate) fn is_scaled(unit: &str) -> bool {
-    matches!(unit, "ns" | "us" | "ms" | "s" | "bytes" | "MiB/s" | "bytes/s")
+        _ => return None,
+    })
 }
 
 /// The ends of an interval with no more digits than the figure that it surrounds gives a meaning:

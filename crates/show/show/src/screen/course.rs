@@ -24,9 +24,9 @@ pub(crate) enum Health {
     Waiting,
     /// It runs.
     Running,
-    /// It stalls; the episode holds why.
+    /// It stalls; the episode has the reason.
     Stalled(Episode),
-    /// It does not answer; the episode holds why.
+    /// It does not answer; the episode has the reason.
     Silent(Episode),
 }
 

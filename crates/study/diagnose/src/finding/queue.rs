@@ -21,9 +21,9 @@ use crate::statement::Statement;
 pub(crate) const SMALL_QUEUE: &str = "small_queue";
 /// Rate from which the cost of a scheduler per request shows.
 const FAST_IOPS: f64 = 20_000.0;
-/// Growth over the last doubling before the queue was full from which on it was still paying.
+/// Growth over the last doubling before the queue was full from which on it counts as still paying.
 const STILL_GROWING: f64 = 1.25;
-/// Growth beyond the queue's size up to which it stopped there.
+/// Growth beyond the queue's size up to which it counts as stopped there.
 const STOPPED: f64 = 1.05;
 /// How far the device's queue may exceed the stated size, for counting noise.
 const PINNED: f64 = 1.1;

@@ -245,8 +245,8 @@ fn three_undisturbed_pairs_are_compared_alone_and_two_are_not() {
 
 #[test]
 fn half_of_the_replicates_in_doubt_ask_for_the_whole_interval() {
-    // Of all seven pairs the loss is 26 %, from 13 to 37 %; the loss of the confirming three is 38
-    // %.
+    // Of all seven pairs the loss is 26 %, from 13 to 37 %; the loss of the confirming three is
+    // 38 %.
     let scattered = || confirmed_events(0.85, [0.6, 0.62, 0.64]);
     let losses = |mut events: Vec<Event>, in_doubt: usize| {
         mark(&mut events, Verdict::NotSteady, in_doubt);

@@ -142,7 +142,7 @@ pub(super) const ENTRIES: &[FioOption] = &[
     refused("chunk_size", "1m", ENGINE),
     refused("volume", "v", ENGINE),
     refused("brick", "b", ENGINE),
-    warned("thp", "1", "huge pages are not requested of the kernel; see mem").but(&["0"]),
+    warned("thp", "1", "huge pages are not requested from the kernel; see mem").but(&["0"]),
     refused("cpuload", "50", ENGINE),
     refused("cpuchunks", "50", ENGINE),
     refused("cpumode", "noop", ENGINE),

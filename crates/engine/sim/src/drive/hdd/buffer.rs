@@ -4,10 +4,10 @@
 //! Invariants of what was read: segments hold bytes that the head has passed and that no later
 //! write touched. Together they hold no more than the buffer; their number is bounded. A segment is
 //! a ring: one that grows beyond a quarter of the buffer forgets its first bytes. The one that was
-//! used longest ago makes place. Invariants of what was written: ranges do not overlap and do not
-//! touch; a byte that was taken stays dirty until the job that writes it is done; every range
-//! records its oldest write, which a flush waits for. It has no clock: when to write what is the
-//! drive's choice.
+//! used longest ago makes place.
+//! Invariants of what was written: ranges do not overlap and do not touch; a byte that was taken
+//! stays dirty until the job that writes it is done; every range records its oldest write, which a
+//! flush waits for. It has no clock: when to write what is the drive's choice.
 
 use std::collections::BTreeMap;
 

@@ -4,15 +4,16 @@
 //! ahead, caches, chooses among the commands that it holds. The figures of three disks that were
 //! sold are here; a figure without a comment of its own is from the manual that the constant names.
 //! What no manual states (entries of the write cache, segments of the read cache, tags of SAS) is
-//! marked as an assumption where it is declared. Invariants: [`crate::drive::Drive`]'s; with the
-//! write cache on, a flush is done only when all that was done before it came is on the medium.
-//! Events happen in the order of their moments; a command holds a place in the queue from when it
-//! is let in until it is done. The controller handles one command at a time, in order, while the
-//! arm works. What the arm serves next is chosen when it is free: the command whose data it reaches
-//! first. The shortest access time wins, seek and rotation together (Seltzer, Chen and Ousterhout,
-//! "Disk scheduling revisited", 1990); a command that has waited longer than the bound goes first,
-//! oldest before younger, so that none starves. With one command there is no choice. It does not
-//! model errors, spin-up, thermal recalibration or remapped sectors.
+//! marked as an assumption where it is declared.
+//! Invariants: [`crate::drive::Drive`]'s; with the write cache on, a flush is done only when all
+//! that was done before it came is on the medium. Events happen in the order of their moments; a
+//! command holds a place in the queue from when it is let in until it is done. The controller
+//! handles one command at a time, in order, while the arm works. What the arm serves next is chosen
+//! when it is free: the command whose data it reaches first. The shortest access time wins, seek
+//! and rotation together (Seltzer, Chen and Ousterhout, "Disk scheduling revisited", 1990); a
+//! command that has waited longer than the bound goes first, oldest before younger, so that none
+//! starves. With one command there is no choice. It does not model errors, spin-up, thermal
+//! recalibration or remapped sectors.
 
 mod buffer;
 mod geometry;
@@ -151,8 +152,8 @@ pub const HDD_10K: HddParameters = HddParameters {
 ///
 /// Source: Savvio 15K.1 FC Product Manual, Rev. B, sections 4.1 and 4.2
 /// (manualsdump.com/amp/en/manuals/136737/19). That table gives seeks without the controller
-/// overhead only; the overhead is taken from its siblings (Savvio SAS and Savvio 10K.4 SAS: 0.2
-/// ms). The interface is the SAS version's, 3 Gbit/s.
+/// overhead only; the overhead is taken from its siblings (Savvio SAS and Savvio 10K.4 SAS:
+/// 0.2 ms). The interface is the SAS version's, 3 Gbit/s.
 pub const HDD_15K: HddParameters = HddParameters {
     name: "Seagate Savvio 15K.1 ST973451",
     capacity_bytes: 73_407_868_928,

@@ -307,9 +307,9 @@ pub struct RealOptions {
     pub batch: BatchKind,
     /// Requests that one batch keeps in flight at most, 1 to [`MOST_DEPTH`]; more wait their turn.
     pub depth: u32,
-    /// Request of the kernel not to tear writes (RWF_ATOMIC) that it can take that way: direct, of
-    /// a length that is a power of two within the limits of the file, at a multiple of that length.
-    /// `Facts::atomic_write_bytes` is 0 without it.
+    /// Request that the kernel does not tear writes (RWF_ATOMIC) that it can take that way: direct,
+    /// of a length that is a power of two within the limits of the file, at a multiple of that
+    /// length. `Facts::atomic_write_bytes` is 0 without it.
     pub atomic: bool,
 }
 

@@ -105,24 +105,24 @@ impl<'r> Rounds<'r> {
         if self.random.below(CLOSED_OF) == 0 {
             return self.closed_round(place, document);
         }
-        let mut heard = Acknowledged::default();
+        let mut reported = WriterReport::default();
         if place.is_power() && self.random.below(2) == 0 {
             // What the killed one left is in the page cache, and the next one recovers from it.
-            heard = self.write(place, document, show)?.kill();
+            reported = self.write(place, document, show)?.kill();
             document.restarts += 1;
         }
         let writer = self.write(place, document, show)?;
         place.cut(self.random.below(u64::MAX))?;
-        heard.go_on(writer.kill());
+        reported.go_on(writer.kill());
         document.kills += 1;
         document.power_cuts += u64::from(place.is_power());
         // Under a power cut it may see the disk fail.
-        if let Some(why) = heard.ended.take().filter(|_| !place.is_power()) {
+        if let Some(why) = reported.ended.take().filter(|_| !place.is_power()) {
             fail(document, format!("the writer exited by itself: {why}"));
         }
         place.mend()?;
-        count_closes(&heard, document);
-        self.look(&place.directory(), heard, document)
+        count_closes(&reported, document);
+        self.look(&place.directory(), reported, document)
     }
 
     /// Lets the writer close the engine under its own load.
@@ -132,13 +132,13 @@ impl<'r> Rounds<'r> {
         document: &mut CrashTestDocument,
     ) -> Result<(), ExitError> {
         let after_ms = self.random.below(self.life_ms_max);
-        let mut heard =
+        let mut reported =
             Writer::start(&place.directory(), self.seed, Some(after_ms))?.end(END_PATIENCE);
-        if let Some(why) = heard.ended.take() {
+        if let Some(why) = reported.ended.take() {
             fail(document, format!("the writer did not end by a close under load: {why}"));
         }
-        count_closes(&heard, document);
-        self.look(&place.directory(), heard, document)
+        count_closes(&reported, document);
+        self.look(&place.directory(), reported, document)
     }
 
     /// A writer that has written for a random while. What kills would have left meanwhile is copied
@@ -160,14 +160,14 @@ impl<'r> Rounds<'r> {
                 return Ok(writer);
             }
             let Some(copy) = place.copy() else { continue };
-            let heard = writer.paused(|| {
+            let reported = writer.paused(|| {
                 copy_files(&directory, &copy).map_err(|error| {
                     ExitError::NotHere(format!("cannot copy {}: {error}", directory.display()))
                 })
             })?;
-            let Some(heard) = heard else { return Ok(writer) };
+            let Some(reported) = reported else { return Ok(writer) };
             document.copies += 1;
-            self.look(&copy, heard, document)?;
+            self.look(&copy, reported, document)?;
         }
     }
 
@@ -175,10 +175,10 @@ impl<'r> Rounds<'r> {
     fn look(
         &mut self,
         directory: &Path,
-        heard: Acknowledged,
+        reported: WriterReport,
         document: &mut CrashTestDocument,
     ) -> Result<(), ExitError> {
-        for (known, said) in self.acknowledged.iter_mut().zip(heard.last) {
+        for (known, said) in self.acknowledged.iter_mut().zip(reported.last) {
             document.acknowledged += said.saturating_sub(*known);
             *known = said.max(*known);
         }
@@ -192,7 +192,7 @@ impl<'r> Rounds<'r> {
         document.recoveries += 1;
         let took_s = engine.recovery().took.as_secs_f64();
         document.recovery_s_max = document.recovery_s_max.max(took_s);
-        if let Err(error) = self.compare(&engine, heard, document) {
+        if let Err(error) = self.compare(&engine, reported, document) {
             fail(document, format!("it cannot be read: {error}"));
         }
         // Every other time it is left as a killed one would leave it.
@@ -207,7 +207,7 @@ impl<'r> Rounds<'r> {
     fn compare(
         &mut self,
         engine: &Engine,
-        heard: Acknowledged,
+        reported: WriterReport,
         document: &mut CrashTestDocument,
     ) -> Result<(), EngineError> {
         let report = engine.check()?;
@@ -219,7 +219,7 @@ impl<'r> Rounds<'r> {
             return Ok(());
         };
         for thread in 0..THREADS {
-            let (found, said) = (last(&marks, thread)?, heard.last[usize::from(thread)]);
+            let (found, said) = (last(&marks, thread)?, reported.last[usize::from(thread)]);
             let least = said.max(self.expected.commits(thread));
             document.lost += least.saturating_sub(found);
             if found < least {
@@ -241,8 +241,8 @@ fn is_sound(document: &CrashTestDocument) -> bool {
     document.lost == 0 && document.check_failures == 0
 }
 
-fn count_closes(heard: &Acknowledged, document: &mut CrashTestDocument) {
-    for &close_s in &heard.closes_s {
+fn count_closes(reported: &WriterReport, document: &mut CrashTestDocument) {
+    for &close_s in &reported.closes_s {
         document.closes += 1;
         document.close_s_max = document.close_s_max.max(close_s);
         if close_s > CLOSE_S_MAX {
@@ -267,7 +267,7 @@ const POLL: Duration = Duration::from_millis(5);
 
 /// What a writer acknowledged: the last commit of each thread stands for all before it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Acknowledged {
+pub struct WriterReport {
     pub last: [u64; THREADS as usize],
     /// Why the last one ended before it was killed.
     pub ended: Option<String>,
@@ -275,9 +275,9 @@ pub struct Acknowledged {
     pub closes_s: Vec<f64>,
 }
 
-impl Acknowledged {
+impl WriterReport {
     /// Adds what a later writer reported.
-    pub fn go_on(&mut self, later: Acknowledged) {
+    pub fn go_on(&mut self, later: WriterReport) {
         self.ended = later.ended;
         self.closes_s.extend(later.closes_s);
         for (last, later) in self.last.iter_mut().zip(later.last) {
@@ -291,7 +291,7 @@ impl Acknowledged {
 pub struct Writer {
     child: Child,
     listener: JoinHandle<()>,
-    heard: Arc<Mutex<Acknowledged>>,
+    reported: Arc<Mutex<WriterReport>>,
 }
 
 impl Writer {
@@ -320,10 +320,10 @@ impl Writer {
         let Some(out) = child.stdout.take() else {
             return Err(ExitError::Bug("a piped stdout is missing".to_owned()));
         };
-        let heard = Arc::default();
-        let hears = Arc::clone(&heard);
-        let listener = std::thread::spawn(move || listen(BufReader::new(out), &hears));
-        Ok(Self { child, listener, heard })
+        let reported = Arc::default();
+        let shared = Arc::clone(&reported);
+        let listener = std::thread::spawn(move || listen(BufReader::new(out), &shared));
+        Ok(Self { child, listener, reported })
     }
 
     /// Does something while the whole process stands still. Gives what it had acknowledged by then;
@@ -334,7 +334,7 @@ impl Writer {
     pub fn paused(
         &self,
         during: impl FnOnce() -> Result<(), ExitError>,
-    ) -> Result<Option<Acknowledged>, ExitError> {
+    ) -> Result<Option<WriterReport>, ExitError> {
         let failed =
             |error: rustix::io::Errno| ExitError::NotHere(format!("cannot stop it: {error}"));
         let process = Pid::from_child(&self.child);
@@ -346,60 +346,60 @@ impl Writer {
             return Ok(None);
         }
         let done = during();
-        let heard = lock(&self.heard).clone();
+        let reported = lock(&self.reported).clone();
         kill_process(process, Signal::CONT).map_err(failed)?;
-        done.map(|()| Some(heard))
+        done.map(|()| Some(reported))
     }
 
     /// Lets it end by itself. What keeps it from that within the patience stands in `ended`; it is
     /// killed then.
-    pub fn end(mut self, patience: Duration) -> Acknowledged {
+    pub fn end(mut self, patience: Duration) -> WriterReport {
         let until = Instant::now() + patience;
         let mut status = None;
         while status.is_none() && Instant::now() < until {
             std::thread::sleep(POLL);
             status = self.child.try_wait().ok().flatten();
         }
-        let mut heard = self.kill();
+        let mut reported = self.kill();
         match status {
-            None => heard.ended = Some(format!("not within {} s", patience.as_secs())),
-            Some(status) if status.success() => heard.ended = None,
+            None => reported.ended = Some(format!("not within {} s", patience.as_secs())),
+            Some(status) if status.success() => reported.ended = None,
             Some(_failed) => {}
         }
-        heard
+        reported
     }
 
     /// Kills it at once and gives what it had acknowledged.
-    pub fn kill(mut self) -> Acknowledged {
+    pub fn kill(mut self) -> WriterReport {
         let is_ended = matches!(self.child.try_wait(), Ok(Some(_)));
         let _ended_before = self.child.kill();
         let _reaped = self.child.wait();
         let _listened = self.listener.join();
-        let mut heard = std::mem::take(&mut *lock(&self.heard));
+        let mut reported = std::mem::take(&mut *lock(&self.reported));
         if is_ended {
             let mut why = String::new();
             let _unreadable =
                 self.child.stderr.take().map(|mut said| said.read_to_string(&mut why));
-            heard.ended = Some(why.trim().to_owned());
+            reported.ended = Some(why.trim().to_owned());
         }
-        heard
+        reported
     }
 }
 
-fn lock(heard: &Mutex<Acknowledged>) -> std::sync::MutexGuard<'_, Acknowledged> {
-    heard.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(reported: &Mutex<WriterReport>) -> std::sync::MutexGuard<'_, WriterReport> {
+    reported.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn listen(out: impl BufRead, heard: &Mutex<Acknowledged>) {
+fn listen(out: impl BufRead, reported: &Mutex<WriterReport>) {
     for line in out.lines().map_while(Result::ok) {
         let Some((thread, commit)) = line.split_once(' ') else { continue };
-        let mut heard = lock(heard);
+        let mut reported = lock(reported);
         if thread == CLOSED {
-            heard.closes_s.extend(commit.parse::<f64>());
+            reported.closes_s.extend(commit.parse::<f64>());
             continue;
         }
         let (Ok(thread), Ok(commit)) = (thread.parse::<usize>(), commit.parse()) else { continue };
-        if let Some(last) = heard.last.get_mut(thread) {
+        if let Some(last) = reported.last.get_mut(thread) {
             *last = commit;
         }
     }

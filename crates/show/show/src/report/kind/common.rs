@@ -146,7 +146,7 @@ fn advice(advice: &Advice) -> Entry {
     }
 }
 
-/// Settings that were tried; `how` is in which way.
+/// Settings that were tried; `how` is the way.
 pub(super) fn verifications(all: &[Verification], how: &str) -> Option<Blocks> {
     let result = |confirmed: bool| match confirmed {
         true => Span::Tag(Tone::Good, "confirmed".to_owned()),
