@@ -4,7 +4,8 @@
 //! lane's promise and ends soonest: the lane with the most work left goes first, in it the longest
 //! job.
 //! Invariant: at most one job of [`Lane::Machine`] and [`LOADS_MAX`] of [`Lane::Load`] run at a
-//! time; a job of [`Lane::Alone`] runs by itself, after all others.
+//! time, one more load once no job of [`Lane::Free`] is left to run beside them; a job of
+//! [`Lane::Alone`] runs by itself, after all others.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +17,7 @@ use anyhow::{Context, Result};
 use super::lanes::{self, Lane, Process};
 use super::targets::{Target, TargetKind};
 
-/// So many jobs of [`Lane::Load`] run at a time.
+/// So many jobs of [`Lane::Load`] run at a time while free ones run beside them.
 const LOADS_MAX: usize = 2;
 
 /// Threads of a binary that runs whole: others run at the same time.
@@ -154,8 +155,13 @@ impl Queue {
         match lane {
             Lane::Free => self.slots,
             Lane::Machine | Lane::Alone => 1,
-            Lane::Load => LOADS_MAX.min(self.slots),
+            Lane::Load if self.has_free() => LOADS_MAX.min(self.slots),
+            Lane::Load => (LOADS_MAX + 1).min(self.slots),
         }
+    }
+
+    fn has_free(&self) -> bool {
+        self.running.contains(&Lane::Free) || self.waiting.iter().any(|job| job.lane == Lane::Free)
     }
 
     fn admits(&self, lane: Lane) -> bool {
@@ -298,11 +304,25 @@ mod tests {
         assert_eq!(ran.len(), 80);
         assert_eq!(most_at_once(&ran, |_| true), 4);
         assert_eq!(most_at_once(&ran, |lane| lane == Lane::Machine), 1);
-        assert_eq!(most_at_once(&ran, |lane| lane == Lane::Load), LOADS_MAX);
+        let free_s = ran.iter().filter(|(job, ..)| job.lane == Lane::Free);
+        let free_s = free_s.map(|(_, _, end)| *end).fold(0.0, f64::max);
+        let (beside, after): (Vec<_>, Vec<_>) =
+            ran.iter().cloned().partition(|(_, begin, _)| *begin < free_s);
+        assert_eq!(most_at_once(&beside, |lane| lane == Lane::Load), LOADS_MAX);
+        assert!(most_at_once(&after, |lane| lane == Lane::Load) <= LOADS_MAX + 1);
         for (alone, begin, end) in ran.iter().filter(|(job, _, _)| job.lane == Lane::Alone) {
             let others = ran.iter().filter(|(job, _, _)| job.name != alone.name);
             assert!(others.into_iter().all(|(_, b, e)| e <= begin || b >= end), "{}", alone.name);
         }
+    }
+
+    #[test]
+    fn what_free_jobs_leave_is_for_one_more_load() {
+        let mut jobs = vec![job(Lane::Free, 3.0)];
+        jobs.extend((0..8).map(|_| job(Lane::Load, 3.0)));
+        let ran = run(jobs, 4);
+        // Two beside the free one, then three and three.
+        assert_eq!(ran.iter().map(|(_, _, end)| *end).fold(0.0, f64::max), 9.0);
     }
 
     #[test]

@@ -139,13 +139,16 @@ impl<C: Clock> Controller<C> {
 
     /// Waits until no worker is starting; false when one has already ended, which is a failure.
     fn wait_until_ready(&self) -> bool {
+        let is_any = |state| {
+            let mut numbers = 0..self.shared.layout().workers;
+            numbers.any(|number| self.shared.state(number) == state)
+        };
         loop {
-            let states: Vec<_> =
-                (0..self.shared.layout().workers).map(|n| self.shared.state(n)).collect();
-            if states.contains(&WorkerState::Done) {
+            let is_starting = is_any(WorkerState::Starting);
+            if is_any(WorkerState::Done) {
                 return false;
             }
-            if !states.contains(&WorkerState::Starting) {
+            if !is_starting {
                 return true;
             }
             std::thread::sleep(Duration::from_micros(300));

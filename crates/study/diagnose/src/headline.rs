@@ -194,8 +194,8 @@ fn small(document: &ProbeDocument) -> String {
             format!(" {what}: {} (95 % {low:.0} to {high:.0} %).", loss.text)
         })
     };
-    let certain = worst(certain_losses(document).collect(), "A loss, perhaps too small to count");
-    let small = worst(document.small_losses.iter().collect(), "Measurable, but small");
+    let certain = worst(certain_losses(document).collect(), "A loss, perhaps below the threshold");
+    let small = worst(document.small_losses.iter().collect(), "Measured, below the threshold");
     format!("{certain}{small}")
 }
 

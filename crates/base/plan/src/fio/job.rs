@@ -405,6 +405,11 @@ impl Builder<'_> {
             spec.polled = true;
         }
         if matches!(spec.api, IoApi::Sync | IoApi::Mmap) {
+            let depth = settings.peek("iodepth").and_then(|one| value::count(&one.value).ok());
+            // A depth of 1 has its effect; more than that is ignored with a warning.
+            if depth == Some(1) {
+                settings.value("iodepth", value::count);
+            }
             return;
         }
         spec.depth = settings.value("iodepth", value::count).unwrap_or(1);

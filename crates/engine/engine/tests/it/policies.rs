@@ -188,8 +188,9 @@ fn end_while_threads_wait(policy: &'static str, end: End) {
     // What is deleted as long as it is open is left to purge.
     let reader = engine.begin(Isolation::Snapshot).unwrap();
     churn(&engine, &table, 7, 400);
-    drop(reader);
+    // Counted before, as purge may be through with all of it right afterwards.
     let purged = engine.counters()[Counter::RowsPurged];
+    drop(reader);
     let wait_purge = || {
         while engine.counters()[Counter::RowsPurged] < purged + 8 {
             std::thread::yield_now();

@@ -106,13 +106,15 @@ fn summary(
         let found = facts.settings.iter().find(|(known, _)| known == name);
         found.and_then(|(_, value)| value.parse::<u64>().ok())
     };
+    let last = samples.last().map(|(_, last)| last);
+    let sampled = |field: SampleField| last.and_then(field);
     let share = |part: Option<u64>, all: Option<u64>| {
         part.zip(all)
             .filter(|(_, all)| *all > 0)
             .map(|(part, all)| 100.0 * part as f64 / all as f64)
     };
     let uptime_s = counter("Uptime");
-    let total = counter("Innodb_buffer_pool_pages_total");
+    let total = sampled(|one| one.pool_pages);
     ServerSummaryDocument {
         name: facts.name.clone(),
         flavour: facts.flavour.clone(),
@@ -127,24 +129,21 @@ fn summary(
         redo: redo(samples, counter("Innodb_os_log_written"), uptime_s),
         pool: PoolSummary {
             bytes: setting("innodb_buffer_pool_size"),
-            dirty_pct: share(counter("Innodb_buffer_pool_pages_dirty"), total),
+            dirty_pct: share(sampled(|one| one.dirty_pages), total),
             free_pct: share(counter("Innodb_buffer_pool_pages_free"), total),
-            misses_pct: share(
-                counter("Innodb_buffer_pool_reads"),
-                counter("Innodb_buffer_pool_read_requests"),
-            ),
-            free_page_waits: counter("Innodb_buffer_pool_wait_free"),
+            misses_pct: share(sampled(|one| one.pool_reads), sampled(|one| one.pool_requests)),
+            free_page_waits: sampled(|one| one.free_page_waits),
         },
         connections: ConnectionSummary {
-            now: counter("Threads_connected"),
+            now: sampled(|one| one.connections),
             most: counter("Max_used_connections"),
-            limit: setting("max_connections"),
+            limit: sampled(|one| one.connections_limit),
         },
         temporary_tables_on_disk_pct: share(
-            counter("Created_tmp_disk_tables"),
+            sampled(|one| one.temporary_tables_on_disk),
             counter("Created_tmp_tables"),
         ),
-        deadlocks: counter("Innodb_deadlocks"),
+        deadlocks: sampled(|one| one.deadlocks),
         ..ServerSummaryDocument::default()
     }
 }

@@ -70,9 +70,14 @@ impl Tuned<'_> {
 
     /// How many samples a run has kept so far.
     fn samples(&self, run: &str) -> usize {
+        self.events(run, "sampled")
+    }
+
+    /// How many events of a kind a run has kept so far.
+    fn events(&self, run: &str, kind: &str) -> usize {
         let events = self.bench.path(run).join("events.jsonl");
         let kept = std::fs::read_to_string(events).unwrap_or_default();
-        kept.matches("\"event\":\"sampled\"").count()
+        kept.matches(&format!("\"event\":\"{kind}\"")).count()
     }
 
     /// What a stopped `tune` prints.
@@ -192,7 +197,9 @@ fn a_tuned_server_is_as_before_after_a_kill() {
         let tune =
             start(bench, &format!("tune {target} --interval {interval} --quiet --out killed"));
         on.wait_until_tuned();
-        wait_until("some samples are kept", 20, || on.samples("killed") >= 3);
+        wait_until("samples and a change are kept", 20, || {
+            on.samples("killed") >= 3 && on.events("killed", "tuned") > 0
+        });
         end(tune, Signal::KILL);
         assert_ne!(settings(private), *before, "what a killed one left is not put back by itself");
         let restored = bench.line(&format!("restore --target {target}"));

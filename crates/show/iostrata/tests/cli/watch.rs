@@ -289,6 +289,8 @@ fn a_server_is_summed_up_on_one_page() {
         assert!(number(&all, "/redo/minutes_at_mean_since_start") > 0.0, "{all}");
         assert!(number(&all, "/samples") >= 2.0 && number(&all, "/window_s") >= 0.2, "{all}");
         assert!(number(&all, "/connections/limit") > 0.0 && all["replica"].is_null(), "{all}");
+        assert_eq!(all["deadlocks"], 0, "MySQL reports them as a metric, not as a status");
+        assert!(number(&all, "/pool/dirty_pct") > 0.0, "{all}");
         let changed: Vec<&str> = all["settings"]
             .as_array()
             .into_iter()

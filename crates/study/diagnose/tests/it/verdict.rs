@@ -111,7 +111,7 @@ fn judged(true_pct: f64, noise: f64) -> Judged {
         let is_small = !document.small_losses.is_empty();
         assert_eq!(text.contains("No layer costs more than "), !is_lost && !is_open, "{text}");
         let is_named_small = is_small && !is_lost;
-        assert_eq!(text.contains("Measurable, but small: "), is_named_small, "{text}");
+        assert_eq!(text.contains("Measured, below the threshold: "), is_named_small, "{text}");
         match (is_lost || is_small, is_open) {
             (true, _) => judged.named += 1,
             (false, true) => judged.undecided += 1,

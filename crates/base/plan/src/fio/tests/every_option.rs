@@ -99,4 +99,6 @@ fn an_option_that_no_job_uses_is_warned_of() {
     }
     let used_by_one = "[global]\niodepth=8\nsize=1m\n[a]\nioengine=libaio\n[b]\nioengine=sync\n";
     assert_eq!(plan(used_by_one).unwrap().warnings, []);
+    let has_one = "[a]\nioengine=psync\niodepth=1\nsize=1m\n";
+    assert_eq!(plan(has_one).unwrap().warnings, []);
 }

@@ -239,8 +239,8 @@ fn losses(probe: &ProbeDocument) -> Blocks {
         body.table(On::ALL, loss_table(probe, &probe.undecided.iter().collect::<Vec<_>>()));
     }
     if !probe.small_losses.is_empty() {
-        body.title(On::ALL, "Measurable, but small");
-        body.say("They lose beyond their interval, and less than is worth a change.");
+        body.title(On::ALL, "Below the threshold");
+        body.say("They lose beyond their interval, and less than a finding needs.");
         body.table(On::ALL, loss_table(probe, &probe.small_losses.iter().collect::<Vec<_>>()));
     }
     body
