@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::fio::fio_is_installed;
-use crate::harness::{Bench, stderr, stdout};
+use crate::harness::{Bench, stderr, stdout, usual_or_soak};
 
 /// The version whose output is compared.
 const VERSION: &str = "fio-3.33";
@@ -90,6 +90,14 @@ fn theirs(bench: &Bench, options: &str) -> Output {
     let mut fio = Command::new("fio");
     fio.args(options.split_whitespace()).arg("j.fio").current_dir(bench.path(""));
     fio.output().unwrap()
+}
+
+/// Both at the same time, the program in the first directory and fio in the second.
+fn both([of_ours, of_theirs]: &[Bench; 2], options: &str) -> (Output, Output) {
+    std::thread::scope(|scope| {
+        let fio = scope.spawn(|| theirs(of_theirs, options));
+        (ours(of_ours, options), fio.join().unwrap())
+    })
 }
 
 /// Whether that version of fio is there; prints it when it is not.
@@ -199,11 +207,12 @@ fn json_has_every_key_that_fio_writes_for_the_same_jobs() {
     if !fio_is_comparable() {
         return;
     }
-    for (name, jobs) in JOBS {
-        for format in ["--output-format=json", "--output-format=json+"] {
-            let (of_ours, of_theirs) = (bench(jobs), bench(jobs));
-            let ours = document(&stdout(&ours(&of_ours, format)));
-            let theirs = document(&stdout(&theirs(&of_theirs, format)));
+    let formats = ["--output-format=json", "--output-format=json+"];
+    for (at, (name, jobs)) in JOBS.into_iter().enumerate() {
+        // In the usual run each job has one of the two, in turn.
+        for format in formats.into_iter().skip(at % 2).chain(formats).take(usual_or_soak(1, 2)) {
+            let (ours, theirs) = both(&[bench(jobs), bench(jobs)], format);
+            let (ours, theirs) = (document(&stdout(&ours)), document(&stdout(&theirs)));
             let differ = differences(&keys(&ours), &keys(&theirs));
             assert_eq!(differ, Vec::<String>::new(), "{name} {format}");
             for key in ["latency_target", "latency_window", "latency_percentile"] {
@@ -421,13 +430,12 @@ fn terse_lines_are_like_those_of_fio() {
         return;
     }
     for (name, jobs) in JOBS {
-        let (of_ours, of_theirs) = (bench(jobs), bench(jobs));
         let looks = |output: &Output| -> Vec<Vec<&'static str>> {
             let text = stdout(output);
             let lines = text.lines().filter(|line| line.starts_with("3;"));
             lines.map(|line| line.split(';').map(look).collect()).collect()
         };
-        let (ours, theirs) = (ours(&of_ours, "--minimal"), theirs(&of_theirs, "--minimal"));
+        let (ours, theirs) = both(&[bench(jobs), bench(jobs)], "--minimal");
         assert_eq!(looks(&ours), looks(&theirs), "{name}: {}{}", stdout(&ours), stdout(&theirs));
     }
 }
@@ -483,9 +491,9 @@ fn logs_have_the_names_columns_and_directions_of_fio() {
         format!("rw=write\nioengine=sync\nnumjobs=2\n{LOGGED}[b]\nrw=read\nwrite_iops_log=y\n"),
     ] {
         let jobs = format!("[global]\nsize=1m\nruntime=1\ntime_based\n[a]\n{jobs}");
-        let (of_ours, of_theirs) = (bench(&jobs), bench(&jobs));
-        ours(&of_ours, "--output-format=json");
-        theirs(&of_theirs, "--output-format=json");
+        let benches = [bench(&jobs), bench(&jobs)];
+        both(&benches, "--output-format=json");
+        let [of_ours, of_theirs] = benches;
         // Columns, direction, form of the priority, and whether time counts from 1970.
         type Line = (usize, String, bool, bool);
         let logs = |bench: &Bench| -> BTreeMap<String, BTreeSet<Line>> {
