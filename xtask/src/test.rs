@@ -36,6 +36,9 @@ use targets::{Target, TargetKind, Which};
 /// So many of the slowest tests are named at the end.
 const SLOWEST: usize = 5;
 
+/// A test that takes so many seconds and has no recorded time is pointed out: it begins too late.
+const LONG_S: f64 = 5.0;
+
 /// The variable that tests look at for their long forms.
 const SOAK: &str = "IOSTRATA_SOAK";
 
@@ -268,6 +271,13 @@ impl Phases {
         println!("\nslowest:");
         for (name, seconds) in times.longest().into_iter().take(SLOWEST) {
             println!("  {seconds:>7.1} s  {name}");
+        }
+        let unknown = times.unknown_to(&Times::committed(), LONG_S);
+        if unknown > 0 {
+            println!(
+                "  {unknown} of {LONG_S:.0} s or more have no recorded time, so that they begin \
+                 last on a clean clone; cargo xtask bench suite --keep records it"
+            );
         }
         let sum: f64 = self.ended.iter().map(|(_, seconds)| seconds).sum();
         let phases = self.ended.iter().filter(|(_, seconds)| *seconds >= 0.5);

@@ -15,7 +15,8 @@ pub enum Lane {
     Free,
     /// Anything that changes no loop device, mount, control group, sysctl or trace of the machine.
     Machine,
-    /// At most one other load: a server, an engine or a device at full speed.
+    /// At most one other load, a server, an engine or a device at full speed; two once no free test
+    /// is left.
     Load,
     /// Nothing: it measures a quiet machine, or moments of real time.
     Alone,

@@ -238,6 +238,14 @@ impl Times {
         all
     }
 
+    /// How many take at least so many seconds and have no time in others.
+    pub fn unknown_to(&self, others: &Self, seconds_min: f64) -> usize {
+        let is_unknown = |(name, seconds): &(&String, &f64)| {
+            **seconds >= seconds_min && others.get(name).is_none()
+        };
+        self.0.iter().filter(is_unknown).count()
+    }
+
     /// Writes those of at least so many seconds, in the order of their names.
     ///
     /// # Errors
@@ -411,6 +419,16 @@ mod times_tests {
         let long = |(name, seconds): &(&str, f64)| name.contains("(unit") && *seconds > UNIT_S_MAX;
         let long: Vec<(&str, f64)> = committed.longest().into_iter().filter(long).collect();
         assert!(long.is_empty(), "give some of them a row in lanes::UNITS: {long:?}");
+    }
+
+    #[test]
+    fn long_tests_without_a_recorded_time_are_counted() {
+        let (mut now, mut recorded) = (Times::default(), Times::default());
+        for (name, seconds) in [("new", 30.0), ("known", 40.0), ("short", 2.0)] {
+            now.set(name, seconds);
+        }
+        recorded.set("known", 8.0);
+        assert_eq!(now.unknown_to(&recorded, 5.0), 1);
     }
 
     #[test]
