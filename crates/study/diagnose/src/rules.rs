@@ -107,7 +107,7 @@ const RULES: &[Row] = &[
     ("steal", Caution, Fact(machine::steal), "the hypervisor took processor time away"),
     ("cpu_bound_host", Caution, Fact(machine::cpu_bound), "the processors were often the limit"),
     (quota::CPU_QUOTA, Caution, Fact(quota::cpu_quota), "a CPU quota was often the limit"),
-    ("flush_read_interference", Sizing, Fact(sizing::read_interference), ""),
+    (sizing::READ_INTERFERENCE, Sizing, Fact(sizing::read_interference), ""),
     (sizing::FLUSH_CAPACITY, Sizing, Fact(sizing::flush_capacity), ""),
     ("commit_rate", Sizing, Fact(sizing::commit_rate), ""),
 

@@ -1,7 +1,8 @@
 //! Why a flush capacity is not made into settings.
 //!
 //! A rate that the processors, a limit, other processes, the page cache or memory decided is not
-//! the storage's: it is shown, and nothing is sized by it.
+//! the storage's: it is shown, and nothing is sized by it. How long reads take beside flushing is
+//! left out then, as the same decided it.
 
 use iostrata_run::{Finding, Replicate};
 use iostrata_stats::Verdict;
@@ -14,14 +15,15 @@ use crate::finding::above::LIMIT_ABOVE_DEVICE;
 use crate::finding::cache::DIRECT_IO_IGNORED;
 use crate::finding::place::LOOP_WITHOUT_DIRECT_IO;
 use crate::finding::quota::CPU_QUOTA;
-use crate::finding::sizing::FLUSH_CAPACITY;
+use crate::finding::sizing::{FLUSH_CAPACITY, READ_INTERFERENCE};
 
 /// Name of the reason in the finding's evidence.
 const WITHHELD: &str = "not_sized_because";
 
 /// Adds to the flush capacity what it bounds, or why it bounds nothing.
-pub(crate) fn withhold(case: &Case<'_, '_>, findings: &mut [Finding]) {
+pub(crate) fn withhold(case: &Case<'_, '_>, findings: &mut Vec<Finding>) {
     let reason = reason(case, findings);
+    findings.retain(|finding| reason.is_none() || finding.id != READ_INTERFERENCE);
     let Some(capacity) = findings.iter_mut().find(|finding| finding.id == FLUSH_CAPACITY) else {
         return;
     };

@@ -16,6 +16,8 @@ use crate::statement::Statement;
 
 /// The name of the flush capacity in the catalogue.
 pub(crate) const FLUSH_CAPACITY: &str = "flush_capacity";
+/// The name of what flushing costs reads.
+pub(crate) const READ_INTERFERENCE: &str = "flush_read_interference";
 /// How many times longer reads must take while pages are flushed.
 const READS_FACTOR_MIN: f64 = 3.0;
 /// How much longer they must take, in microseconds.

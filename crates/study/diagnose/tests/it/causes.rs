@@ -1,7 +1,7 @@
 //! Causes that show in facts of the host: each is named, and nothing else is.
 
 use iostrata_diagnose::{ProbeEnd, summarise};
-use iostrata_plan::Layer;
+use iostrata_plan::{Layer, OpKind};
 use iostrata_run::host::{
     CgroupVersion, DeviceFacts, DirectIoBehaviour, ForeignIo, IoControl, IoControlKind, IoLimit,
     LayerKind, LimitedRate, NetworkKind, PathKind, ProcessIo, ThrottleEvidence,
@@ -187,6 +187,37 @@ fn busy_processors_size_nothing() {
         assert!(text.contains("It bounds no setting"), "{text}");
     }
     assert!(is_sized(&document(Verdict::NotSteady)));
+}
+
+#[test]
+fn slow_reads_beside_flushing_are_the_storages_only_where_the_capacity_is() {
+    let document = |quota: Option<f64>| {
+        let mut slowed = host();
+        slowed.machine.cgroup.cpu_quota_cpus = quota;
+        slowed.machine.cgroup.cpu_quota_group = quota.map(|_| "/db".to_owned());
+        let events = probe_with(&Disk::default(), &slowed, 9, |_| only(Verdict::NotSteady));
+        beside(events, &slowed, |_, replicate| {
+            if quota.is_some() {
+                *throttle(replicate) = ThrottleEvidence {
+                    cpu_periods: Some(4),
+                    cpu_periods_throttled: Some(3),
+                    ..ThrottleEvidence::default()
+                };
+            }
+            let place = replicate.point.curve.as_ref();
+            if place.is_some_and(|place| place.curve == "database" && place.x > 0.0) {
+                let readers = replicate.streams.iter_mut().filter(|one| one.name == "readers");
+                for read in readers.filter_map(|one| one.ops[OpKind::Read].as_mut()) {
+                    read.latency_us.mean += 5_000.0;
+                    read.response_us.iter_mut().for_each(|response| response.mean += 5_000.0);
+                }
+            }
+        })
+    };
+    assert!(found(&document(None), "flush_read_interference").is_some());
+    let limited = document(Some(0.5));
+    assert!(found(&limited, "cpu_quota").is_some(), "{:?}", limited.headline);
+    assert!(found(&limited, "flush_read_interference").is_none());
 }
 
 #[test]
