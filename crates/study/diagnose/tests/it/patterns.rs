@@ -365,6 +365,21 @@ fn pauses_with_a_long_period_are_seen_by_the_watch() {
     // One was missed: it fell between two looks that came late.
     let missed = paused(&[(7.0, 0.6), (27.1, 0.6), (67.0, 0.6), (87.0, 0.6)]);
     assert!(found(&missed, "periodic_pauses").is_some());
+    // Two that something else made.
+    let beside = paused(&[
+        (7.0, 0.4),
+        (12.5, 0.3),
+        (27.1, 0.4),
+        (46.9, 0.4),
+        (58.0, 0.4),
+        (67.0, 0.4),
+        (87.0, 0.4),
+    ]);
+    let finding = found(&beside, "periodic_pauses").unwrap();
+    let said = "every 20 s (5 times in 100 s, and 2 times more at other moments)";
+    assert!(finding.text.contains(said), "{}", finding.text);
+    assert!((finding.effect_pct.unwrap() - 2.0).abs() < 0.1);
+    assert!(found(&beside, "irregular_pauses").is_none());
     let at_any_time = paused(&[(7.0, 0.4), (18.0, 0.9), (46.9, 0.2), (53.0, 0.3)]);
     let finding = found(&at_any_time, "irregular_pauses").unwrap();
     assert!(finding.text.contains("4 times in 100 s"), "{}", finding.text);
