@@ -148,7 +148,7 @@ fn nothing_lost(document: &ProbeDocument) -> String {
         return "What it costs is not known: nothing below it could be measured.".to_owned();
     }
     let stayed = |open| format!("{open} stayed open: their intervals hold a loss and none");
-    match (decided, open) {
+    let said = match (decided, open) {
         (0, 0) if certain == 0 => {
             "Nothing could be compared, so nothing is known of losses.".to_owned()
         }
@@ -176,8 +176,16 @@ fn nothing_lost(document: &ProbeDocument) -> String {
         (_, open) => {
             format!("{}; {}.{}", costs_at_most(document, decided), stayed(open), small(document))
         }
+    };
+    let is_wide = |most| decided > 0 && most >= WIDE_PCT;
+    match document.loss_at_most_pct.is_some_and(is_wide) {
+        true => format!("{said} That rules out little; repeat it on a calmer machine."),
+        false => said,
     }
 }
+
+/// An upper bound of what a layer costs that says little, in percent.
+const WIDE_PCT: f64 = 50.0;
 
 /// The highest end of the intervals of what was decided, rounded up.
 fn costs_at_most(document: &ProbeDocument, decided: u64) -> String {

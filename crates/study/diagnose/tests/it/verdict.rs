@@ -110,6 +110,12 @@ fn judged(true_pct: f64, noise: f64) -> Judged {
         let is_open = !document.undecided.is_empty();
         let is_small = !document.small_losses.is_empty();
         assert_eq!(text.contains("No layer costs more than "), !is_lost && !is_open, "{text}");
+        let is_wide = document.loss_at_most_pct.is_some_and(|most| most >= 50.0);
+        assert_eq!(
+            text.contains("That rules out little"),
+            is_wide && !is_lost && !is_open,
+            "{text}"
+        );
         let is_named_small = is_small && !is_lost;
         assert_eq!(text.contains("Measured, below the threshold: "), is_named_small, "{text}");
         match (is_lost || is_small, is_open) {
