@@ -14,7 +14,9 @@ use iostrata_stats::Verdict;
 use iostrata_stats::units::{capital, count, microseconds, percent};
 
 use crate::advice::{SettingPlace, is_fitting};
-use crate::finding::place::{BARRIERS_OFF, FILE_SYSTEM_BETWEEN, LOOP_WITHOUT_DIRECT_IO};
+use crate::finding::place::{
+    BARRIERS_OFF, FILE_SYSTEM_BETWEEN, LOOP_WITHOUT_DIRECT_IO, NOT_A_LOCAL_DISK,
+};
 use crate::finding::room::STORAGE_FAILED;
 use crate::rules::caution_words;
 
@@ -66,7 +68,7 @@ fn can(document: &ProbeDocument) -> String {
     let commits = document.known(COMMITS).map(|rung| {
         let each = rung.latency_us.map(|us| format!(", {} each", microseconds(us)));
         let survives =
-            !is_of_memory(rung) && document.findings.iter().all(|one| one.id != BARRIERS_OFF);
+            !is_of_memory(rung) && LOSES_COMMITS.iter().all(|id| finding(document, id).is_none());
         let durable = if survives { "durable " } else { "" };
         format!("{} {durable}commits/s{}", count(rung.value), each.unwrap_or_default())
     });
@@ -183,6 +185,9 @@ fn nothing_lost(document: &ProbeDocument) -> String {
         false => said,
     }
 }
+
+/// With these no flush makes a commit durable.
+const LOSES_COMMITS: [&str; 2] = [BARRIERS_OFF, NOT_A_LOCAL_DISK];
 
 /// An upper bound of what a layer costs that says little, in percent.
 const WIDE_PCT: f64 = 50.0;

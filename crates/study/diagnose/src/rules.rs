@@ -92,7 +92,7 @@ const RULES: &[Row] = &[
         "the page cache answered reads"),
     (place::BARRIERS_OFF, Caution, Fact(place::barriers_off),
         "commits do not survive a power cut, because barriers are off"),
-    ("not_a_local_disk", Caution, Fact(place::not_a_local_disk), "the data are in memory"),
+    (place::NOT_A_LOCAL_DISK, Caution, Fact(place::not_a_local_disk), "the data are in memory"),
     ("nearly_full", Caution, Fact(room::nearly_full), "the file system is nearly full"),
     (write_back::SMALL_DIRTY_LIMIT, Caution, Fact(write_back::small_dirty_limit), ""),
     ("atomic_writes_promised", Sizing, Fact(place::atomic_writes_promised), ""),

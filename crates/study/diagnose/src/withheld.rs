@@ -82,6 +82,7 @@ fn reason(case: &Case<'_, '_>, findings: &[Finding]) -> Option<&'static str> {
     let disturbed = [
         (Verdict::Throttled, "a limit set the pace"),
         (Verdict::CpuLimited, "the processors set the pace"),
+        (Verdict::Steal, "the hypervisor took the processors away"),
         (Verdict::ForeignIo, "other processes used the device"),
     ];
     disturbed.into_iter().find(|(verdict, _)| mostly(*verdict)).map(|(_, why)| why)

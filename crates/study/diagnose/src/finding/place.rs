@@ -14,6 +14,7 @@ pub(crate) const FILE_SYSTEM_BETWEEN: &str = "file_system_between";
 pub(crate) const LOOP_WITHOUT_DIRECT_IO: &str = "loop_without_direct_io";
 pub(crate) const SYNC_MOUNT: &str = "sync_mount";
 pub(crate) const BARRIERS_OFF: &str = "barriers_off";
+pub(crate) const NOT_A_LOCAL_DISK: &str = "not_a_local_disk";
 /// Options that stop a file system from flushing the device.
 const NO_BARRIER: [&str; 2] = ["nobarrier", "barrier=0"];
 /// Pages of the database.

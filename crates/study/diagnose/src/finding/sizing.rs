@@ -9,6 +9,7 @@ use iostrata_stats::units::{count, microseconds};
 
 use super::place::barriers_off;
 use super::steady::lasting_pages_per_s;
+use crate::below::in_memory;
 use crate::case::Case;
 use crate::database::{Database, Level, Shortfall};
 use crate::figure::application_latency_us;
@@ -151,7 +152,8 @@ pub(crate) fn commit_rate(case: &Case<'_, '_>) -> Option<Statement> {
         .map(|figure| figure.value);
     let more =
         many.map(|rate_of_16| format!("; 16 make {}", count(rate_of_16))).unwrap_or_default();
-    let durable = if barriers_off(case).is_some() { "" } else { "durable " };
+    let is_lost = barriers_off(case).is_some() || in_memory(case.host).is_some();
+    let durable = if is_lost { "" } else { "durable " };
     let text = format!(
         "One committer makes {} {durable}commits/s ({} each){more}.",
         count(figure.value),

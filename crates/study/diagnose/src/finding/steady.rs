@@ -9,6 +9,7 @@ use iostrata_stats::units::{bytes, percent, rate, seconds};
 use iostrata_stats::{Measured, Shape, Steadiness, Verdict, estimate, loss_pct};
 
 use super::fell::allowance;
+use crate::below::in_memory;
 use crate::case::Case;
 use crate::disturbed::{carries, shows_the_device};
 use crate::observed::Which;
@@ -123,7 +124,8 @@ pub(crate) fn write_buffer(case: &Case<'_, '_>) -> Option<Statement> {
 /// The rate that writes held as long as they were watched, and for how long that was.
 pub(crate) fn lasting_rate(case: &Case<'_, '_>) -> Option<Statement> {
     let replicate = case.log.seen(SUSTAINED)?.replicates.last()?;
-    if SustainedFall::of(case).is_some() || !case.log.falls().is_empty() {
+    let is_memory = in_memory(case.host).is_some();
+    if is_memory || SustainedFall::of(case).is_some() || !case.log.falls().is_empty() {
         return None;
     }
     let write = replicate.streams.first()?.ops[OpKind::Write].as_ref()?;

@@ -180,7 +180,8 @@ fn busy_processors_size_nothing() {
         });
         summarise(host(), &events, ProbeEnd::default())
     };
-    for verdict in [Verdict::CpuLimited, Verdict::ForeignIo, Verdict::Throttled] {
+    use Verdict::{CpuLimited, ForeignIo, Steal, Throttled};
+    for verdict in [CpuLimited, ForeignIo, Steal, Throttled] {
         let document = document(verdict);
         assert!(!is_sized(&document), "{verdict:?}");
         let text = &found(&document, "flush_capacity").unwrap().text;
@@ -327,6 +328,11 @@ fn memory_is_found_below_a_loop_device_and_sizes_nothing() {
     memory.path.devices[0].write_cache = Some("write back".to_owned());
     let document = crate::support::document(&Disk::default(), &memory, 13);
     assert!(found(&document, "not_a_local_disk").unwrap().text.contains("in memory (tmpfs)"));
+    // No flush makes a commit durable there, and there is no credit or flash cache to run out.
+    assert!(document.headline[0].contains("commits/s"), "{:?}", document.headline);
+    assert!(!document.headline[0].contains("durable"), "{:?}", document.headline);
+    assert!(!found(&document, "commit_rate").unwrap().text.contains("durable"));
+    assert!(found(&document, "lasting_rate").is_none());
     assert!(!is_sized(&document));
     let mut zram = host();
     zram.path.block_stack = vec![layer("zram0", LayerKind::Zram, 0, &[])];

@@ -124,8 +124,11 @@ fn a_drive_that_pauses_once_a_second() {
         check(&document, &planted);
         let lasts_ms = number(&document, "periodic_pauses", "lasts_ms").unwrap();
         assert!((40.0..60.0).contains(&lasts_ms), "{lasts_ms}");
-        // A commit that meets a pause waits for it: no percentile may contradict that.
-        let tail_us = number(&document, "flush_capacity", "commit_p99_us");
+        // A commit that meets a pause waits for it, one of twenty: no higher percentile may
+        // contradict that.
+        let percent = number(&document, "flush_capacity", "commit_percentile");
+        let tail_us = number(&document, "flush_capacity", "commit_p99_us")
+            .filter(|_| percent.is_some_and(|percent| percent > 95.0));
         assert!(tail_us.is_none_or(|us| us > 20_000.0), "{tail_us:?}");
         let least = number(&document, "flush_capacity", "pages_per_s").unwrap_or(0.0);
         let most = number(&document, "flush_capacity", "pages_per_s_missed");
