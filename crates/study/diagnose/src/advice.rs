@@ -249,7 +249,8 @@ pub(super) fn cpu_quota(found: &Found<'_>, host: &ProbeHost) -> Option<Advice> {
 
 /// A longer queue, where the one in use is too short for anything.
 pub(super) fn nr_requests(found: &Found<'_>, host: &ProbeHost) -> Option<Advice> {
-    let id = SMALL_QUEUE;
+    let mut named = [SMALL_QUEUE, LIMIT_ABOVE_DEVICE].into_iter();
+    let id = named.find(|id| found.number(id, "queue_requests").is_some())?;
     let size = found.number(id, "queue_requests")?;
     let name = found.word(id, "device")?;
     let device = host.path.devices.iter().find(|device| device.name == name)?;

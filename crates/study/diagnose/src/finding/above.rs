@@ -95,8 +95,14 @@ fn waiting(case: &Case<'_, '_>, which: Which) -> Option<Statement> {
         Cause::Limit(limit) => Some(limit.cgroup.clone()),
         _ => None,
     };
+    let queue = match &cause {
+        Cause::Queue { device, requests } => Some((*device, *requests)),
+        _ => None,
+    };
     Some(
         Statement::sized(found.layer, &found.share, text)
+            .with_some("queue_requests", queue.map(|(_, requests)| requests))
+            .with_some("device", queue.map(|(device, _)| device.to_owned()))
             .with("point", point)
             .with("application_us", found.application_us)
             .with("device_us", found.device_us)

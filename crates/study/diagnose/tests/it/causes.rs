@@ -120,8 +120,20 @@ fn a_short_queue_is_named_before_limits() {
     let text = document.headline.join(" ");
     assert!(text.contains("the queue of vda holds 4 requests"), "{text}");
     assert!(!text.contains("container"), "{text}");
+    // Where throughput does not show it, what waits above the device does, with the same cure.
+    let mut events = probe(&disk, &queued, 3);
+    let is_twice =
+        |event: &Event| matches!(event, Event::Replicate(one) if one.point.id == "read_4k_depth_8");
+    events.retain(|event| !is_twice(event));
+    let document = summarise(queued.clone(), &events, ProbeEnd::default());
+    assert!(found(&document, "small_queue").is_none());
+    let finding = found(&document, "limit_above_device").unwrap();
+    assert!(finding.text.contains("holds 4 requests (nr_requests)"), "{}", finding.text);
+    assert_eq!(setting(&document, "nr_requests of vda"), Some("256"));
     queued.path.devices[0].nr_requests = Some(256);
-    assert!(found(&crate::support::document(&disk, &queued, 3), "small_queue").is_none());
+    let document = crate::support::document(&disk, &queued, 3);
+    assert!(found(&document, "small_queue").is_none());
+    assert_eq!(setting(&document, "nr_requests of vda"), None);
 }
 
 #[test]
@@ -208,7 +220,7 @@ fn slow_reads_beside_flushing_are_the_storages_only_where_the_capacity_is() {
             let place = replicate.point.curve.as_ref();
             if place.is_some_and(|place| place.curve == "database" && place.x > 0.0) {
                 let readers = replicate.streams.iter_mut().filter(|one| one.name == "readers");
-                for read in readers.filter_map(|one| one.ops[OpKind::Read].as_mut()) {
+                for read in readers.filter_map(|one| one.ops.get_mut(OpKind::Read)) {
                     read.latency_us.mean += 5_000.0;
                     read.response_us.iter_mut().for_each(|response| response.mean += 5_000.0);
                 }
