@@ -121,13 +121,14 @@ impl<'a> Pauses<'a> {
         100.0 * all_s / self.watched_s.max(1e-9)
     }
 
-    /// The period of all of them, or of most.
+    /// The period that most of them keep closely, or all of them roughly.
     fn regular(&self) -> Option<Regular<'a>> {
-        let period_s = self.period_s();
-        if self.all_keep(period_s) {
-            return Some(Regular { period_s, pauses: self.all.iter().collect() });
-        }
-        self.of_most()
+        let of_all = || {
+            let period_s = self.period_s();
+            let pauses = || self.all.iter().collect();
+            self.all_keep(period_s).then(|| Regular { period_s, pauses: pauses() })
+        };
+        self.of_most().or_else(of_all)
     }
 
     /// The shortest distance between two of them, made precise by all.
