@@ -6,15 +6,16 @@ use std::time::Duration;
 use iostrata_server::private::galera_provider;
 use iostrata_server::private::{ClusterPlan, PrivateCluster, PrivateError, ServerProgram};
 
-use crate::fleet::{Place, ask};
+use crate::fleet::{Place, ask, try_ask};
 
-/// Waits until a node returns `wanted`; the last answer otherwise.
+/// Waits until a node returns `wanted`; the last answer otherwise. A node that joins another one
+/// turns clients away for a while.
 fn wait(socket: &Path, statement: &str, wanted: &str) -> Result<(), String> {
     let mut last = String::new();
     for _ in 0..200 {
-        last = ask(socket, statement).unwrap();
-        if last == wanted {
-            return Ok(());
+        match try_ask(socket, statement).unwrap() {
+            Ok(answer) if answer == wanted => return Ok(()),
+            Ok(other) | Err(other) => last = other,
         }
         std::thread::sleep(Duration::from_millis(100));
     }
