@@ -99,6 +99,8 @@ const FEW: usize = 5;
 const KEPT_MIN: usize = 4;
 const KEPT_OF_ALL_MIN: f64 = 0.6;
 const KEPT_OF_DUE_MIN: f64 = 0.75;
+/// As they are more than the others, the next pause of a period is among so many.
+const NEXT_MAX: usize = 8;
 
 fn of_the_watch<'a>(case: &Case<'_, 'a>) -> Option<Pauses<'a>> {
     let (watched_s, all) = case.log.paused()?;
@@ -156,7 +158,8 @@ impl<'a> Pauses<'a> {
     /// The period that most of them keep: the distance of two pauses at which most others lie.
     fn of_most(&self) -> Option<Regular<'a>> {
         let pairs = self.all.iter().enumerate().flat_map(|(at, first)| {
-            self.all[at + 1..].iter().map(move |second| (first, second.at_s - first.at_s))
+            let next = self.all[at + 1..].iter().take(NEXT_MAX);
+            next.map(move |second| (first, second.at_s - first.at_s))
         });
         let found = pairs.filter_map(|(anchor, period_s)| self.kept(anchor, period_s));
         found.max_by_key(|regular| regular.pauses.len())
