@@ -185,7 +185,8 @@ impl WatchRecord {
             samples: self.samples.clone(),
             stalls: self.stalls.clone(),
             snapshots: self.snapshots.iter().cloned().collect(),
-            stalled_s: self.stalls.iter().map(|stall| stall.length_s).sum(),
+            // Not `sum`, which makes -0 of none.
+            stalled_s: self.stalls.iter().fold(0.0, |sum, stall| sum + stall.length_s),
             checkpoint_age_pct_max: self.age_pct_max,
             sampler: SamplerCost {
                 samples: self.taken,
@@ -256,6 +257,7 @@ mod tests {
         }
         let document = record.document(WatchTarget::default());
         assert!((KEPT_MAX / 2..=KEPT_MAX).contains(&document.samples.len()));
+        assert!(document.stalled_s.is_sign_positive(), "{:?}", document.stalled_s);
         assert!(document.samples.windows(2).all(|pair| pair[1].t_s - pair[0].t_s == 4.0));
         assert_eq!((document.samples[0].t_s, document.duration_s), (0.0, seconds as f64));
         assert_eq!((document.tps, document.checkpoint_age_pct_max), (Some(10.0), Some(99.0)));
