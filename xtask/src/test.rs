@@ -275,8 +275,8 @@ impl Phases {
         let unknown = times.unknown_to(&Times::committed(), LONG_S);
         if unknown > 0 {
             println!(
-                "  {unknown} of {LONG_S:.0} s or more have no recorded time, so that they begin \
-                 last on a clean clone; cargo xtask bench suite --keep records it"
+                "  {unknown} of {LONG_S:.0} s or more have no recorded time and begin last on a clean \
+                 clone; record it with cargo xtask bench suite --keep"
             );
         }
         let sum: f64 = self.ended.iter().map(|(_, seconds)| seconds).sum();

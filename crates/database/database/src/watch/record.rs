@@ -185,8 +185,8 @@ impl WatchRecord {
             samples: self.samples.clone(),
             stalls: self.stalls.clone(),
             snapshots: self.snapshots.iter().cloned().collect(),
-            // Not `sum`, which makes -0 of none.
-            stalled_s: self.stalls.iter().fold(0.0, |sum, stall| sum + stall.length_s),
+            // The sum of none is -0.
+            stalled_s: self.stalls.iter().map(|stall| stall.length_s).sum::<f64>() + 0.0,
             checkpoint_age_pct_max: self.age_pct_max,
             sampler: SamplerCost {
                 samples: self.taken,

@@ -183,7 +183,8 @@ fn min_over_mean_1s(watched: &WatchDocument) -> Option<f64> {
 fn stalled_pct(stalls: &[TransactionStall], of_s: f64) -> Option<f64> {
     let of_redo = stalls.iter().filter(|stall| stall.cause == StallCause::RedoFull);
     let stalled_s: f64 = of_redo.map(|stall| stall.length_s).sum();
-    (of_s > 0.0).then(|| (100.0 * stalled_s / of_s).min(100.0))
+    // The sum of none is -0.
+    (of_s > 0.0).then(|| (100.0 * stalled_s / of_s).min(100.0) + 0.0)
 }
 
 fn document(reader: &RunReader) -> Result<&TransactionDocument, String> {

@@ -125,12 +125,9 @@ impl<'a> Pauses<'a> {
 
     /// The period that most of them keep closely, or all of them roughly.
     fn regular(&self) -> Option<Regular<'a>> {
-        let of_all = || {
-            let period_s = self.period_s();
-            let pauses = || self.all.iter().collect();
-            self.all_keep(period_s).then(|| Regular { period_s, pauses: pauses() })
-        };
-        self.of_most().or_else(of_all)
+        let period_s = self.period_s();
+        let of_all = || Regular { period_s, pauses: self.all.iter().collect() };
+        self.of_most().or_else(|| self.all_keep(period_s).then(of_all))
     }
 
     /// The shortest distance between two of them, made precise by all.
@@ -197,8 +194,8 @@ impl<'a> Pauses<'a> {
         let device = case.host.path.devices.first().map_or("the device", |one| one.name.as_str());
         let others = match self.all.len() - named.len() {
             0 => String::new(),
-            1 => ", and once more at another moment".to_owned(),
-            others => format!(", and {others} times more at other moments"),
+            1 => ", and once at another moment".to_owned(),
+            others => format!(", and {others} times at other moments"),
         };
         let text = match &regular {
             Some(Regular { period_s, .. }) => {

@@ -99,8 +99,7 @@ impl<'a> Window<'a> {
             all.extend(value.map(|value| (metric, figure(value))));
         };
         let duration_s = self.replicate.duration_s.max(f64::MIN_POSITIVE);
-        let lengths_s = self.counts.stalls.iter().map(|stall| stall.length_s);
-        let stalled_s = lengths_s.fold(0.0, |sum, one| sum + one);
+        let stalled_s: f64 = self.counts.stalls.iter().map(|stall| stall.length_s).sum();
         let new_orders = self.stream.ops[OpKind::NewOrder].as_ref();
         add(ThenMetric::NewOrdersPerMin, new_orders.map(|one| 60.0 * one.iops.value));
         add(ThenMetric::MinOverMean1s, stolen::worst_second(self.replicate));

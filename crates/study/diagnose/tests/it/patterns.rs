@@ -376,7 +376,7 @@ fn pauses_with_a_long_period_are_seen_by_the_watch() {
         (87.0, 0.4),
     ]);
     let finding = found(&beside, "periodic_pauses").unwrap();
-    let said = "every 20 s (5 times in 100 s, and 2 times more at other moments)";
+    let said = "every 20 s (5 times in 100 s, and 2 times at other moments)";
     assert!(finding.text.contains(said), "{}", finding.text);
     assert!((finding.effect_pct.unwrap() - 2.0).abs() < 0.1);
     assert!(found(&beside, "irregular_pauses").is_none());
