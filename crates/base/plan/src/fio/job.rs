@@ -405,9 +405,9 @@ impl Builder<'_> {
             spec.polled = true;
         }
         if matches!(spec.api, IoApi::Sync | IoApi::Mmap) {
-            let depth = settings.peek("iodepth").and_then(|one| value::count(&one.value).ok());
-            // A depth of 1 has its effect; more than that is ignored with a warning.
-            if depth == Some(1) {
+            let depth = settings.peek("iodepth").map(|one| value::count(&one.value));
+            // 1 has its effect, and what is no number is refused; more is ignored with a warning.
+            if matches!(depth, Some(Ok(1) | Err(_))) {
                 settings.value("iodepth", value::count);
             }
             return;

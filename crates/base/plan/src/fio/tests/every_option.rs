@@ -101,4 +101,5 @@ fn an_option_that_no_job_uses_is_warned_of() {
     assert_eq!(plan(used_by_one).unwrap().warnings, []);
     let has_one = "[a]\nioengine=psync\niodepth=1\nsize=1m\n";
     assert_eq!(plan(has_one).unwrap().warnings, []);
+    assert!(plan(&has_one.replace("=1\n", "=x\n")).is_err(), "as in fio");
 }
