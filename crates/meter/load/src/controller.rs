@@ -187,15 +187,15 @@ impl<C: Clock> Controller<C> {
         };
         loop {
             // The end may come closer at any moment.
-            let left = self.shared.stop().saturating_sub(self.clock.now());
-            if left == 0 {
-                break;
-            }
-            let left_ns = self.clock.to_ns(left);
+            let left_ns = self.clock.to_ns(self.shared.stop().saturating_sub(self.clock.now()));
             std::thread::sleep(LOOK.min(Duration::from_nanos(left_ns + 10_000)));
-            let open_s = self.clock.to_ns(self.clock.now().saturating_sub(start)) as f64 * 1e-9;
+            let are_done = self.all_done();
+            let now = self.clock.now();
+            // The last look is one after the end: it sees the last second.
+            let is_over = are_done || now >= self.shared.stop();
+            let open_s = self.clock.to_ns(now.saturating_sub(start)) as f64 * 1e-9;
             observer.open(open_s);
-            let mut ends = at_look(observer, open_s);
+            let mut ends = at_look(observer, open_s) || are_done;
             if !conducted.interrupted && surroundings.interrupted.load(Ordering::Relaxed) {
                 conducted.interrupted = true;
                 ends = true;
@@ -203,11 +203,12 @@ impl<C: Clock> Controller<C> {
             if ends {
                 self.shared.post_stop_soon(self.clock.now());
             }
-            if self.all_done() {
-                self.shared.post_stop_soon(self.clock.now());
+            if !are_done {
+                self.look(start, &mut next_check, &mut conducted.cut_slice);
+            }
+            if is_over {
                 break;
             }
-            self.look(start, &mut next_check, &mut conducted.cut_slice);
         }
         observer.closed();
         conducted

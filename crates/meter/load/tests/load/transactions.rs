@@ -164,6 +164,33 @@ fn somebody_who_watches_sees_every_second() {
     assert!(seen.iter().all(|one| one.percentile_us.is_some_and(|us| us > 1_900.0)), "{seen:?}");
 }
 
+/// Is held up between the last look of a second and its end.
+#[derive(Default)]
+struct HeldUp {
+    seen: usize,
+}
+
+impl WindowObserver for HeldUp {
+    fn opened(&mut self) {}
+    fn open(&mut self, elapsed_s: f64) {
+        if (0.98..1.0).contains(&elapsed_s) {
+            std::thread::sleep(Duration::from_millis(40));
+        }
+    }
+    fn live(&mut self, _figures: &LiveFigures) {
+        self.seen += 1;
+    }
+    fn closed(&mut self) {}
+}
+
+#[test]
+fn the_last_second_is_seen_although_the_window_ends_between_two_looks() {
+    let _turn = crate::one_at_a_time();
+    let mut held_up = HeldUp::default();
+    measured(&Idle::new(Duration::from_millis(2)), &spec(2, 1_000), &mut held_up);
+    assert_eq!(held_up.seen, 1);
+}
+
 #[test]
 fn workers_share_one_schedule() {
     let _turn = crate::one_at_a_time();
