@@ -8,7 +8,9 @@
 //! bear witness, and those below prove nothing: too few may have been in flight, or they have a cap
 //! of their own.
 //! Invariant: a device that is busy is no cap. Its rate differs with size and direction, rises with
-//! depth, or is not even; one that the processors or others held back is not considered.
+//! depth, or is not even; one that the processors or others held back is not considered. Where the
+//! hypervisor took time and processors were left, windows that it held up are left out: a gate lets
+//! through no more for it, so that the others still show it.
 
 use iostrata_plan::{IoSpec, OpKind, rung};
 use iostrata_run::Replicate;
@@ -45,6 +47,8 @@ const WRITE_TOLERANCE: f64 = 0.08;
 /// Standard deviation of the rates of single windows over the cap: a gate opens evenly, a busy
 /// device does not.
 const SPREAD_MAX: f64 = 0.025;
+/// The same where windows that were held up are left out: that makes any rate more even.
+const SPREAD_MAX_WITHOUT_SOME: f64 = 0.015;
 /// The same where no writes bear witness.
 const SPREAD_MAX_READS_ALONE: f64 = 0.01;
 /// Windows behind a cap at least.
@@ -52,15 +56,16 @@ const WINDOWS_MIN: usize = 6;
 /// Share of the latency that the device accounts for where the cap is its own.
 const DEVICE_SHARE: f64 = 0.5;
 /// Verdicts after which a rate proves nothing about a cap of the volume.
-const NO_WITNESS: [Verdict; 7] = [
+const NO_WITNESS: [Verdict; 6] = [
     Verdict::Cached,
     Verdict::CpuLimited,
     Verdict::DirectIgnored,
     Verdict::ForeignIo,
     Verdict::Sparse,
-    Verdict::Steal,
     Verdict::Throttled,
 ];
+/// Processors that are left where what the hypervisor took did not set the pace, in percent.
+const LEFT_PCT_MIN: f64 = 25.0;
 
 /// What is capped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,7 +247,10 @@ fn beyond_min(which: Which) -> f64 {
 
 /// Whether a window is evidence about the volume.
 fn is_witness(replicate: &Replicate) -> bool {
+    let cpu = replicate.evidence.as_ref().and_then(|evidence| evidence.cpu.as_ref());
+    let is_left = cpu.is_some_and(|cpu| cpu.idle_pct + cpu.iowait_pct >= LEFT_PCT_MIN);
     NO_WITNESS.iter().all(|&verdict| !carries(replicate, verdict))
+        && (is_left || !carries(replicate, Verdict::Steal))
 }
 
 fn windows<'a>(log: &EventIndex<'a>, id: &str, which: Which) -> Vec<&'a Replicate> {
@@ -266,16 +274,25 @@ fn flat<'a>(log: &EventIndex<'a>, curve: &str, which: Which) -> Option<Vec<Met<'
             let latency_us = weighted_mean(windows.iter().copied(), application_latency_us)?;
             let rates: Vec<f64> =
                 windows.iter().filter_map(|one| counted(one, Unit::Requests)).collect();
-            let rate = rates.iter().sum::<f64>() / rates.len() as f64;
+            // Of windows that were held up the quickest was held up least.
+            let rate = if windows.iter().any(|one| carries(one, Verdict::Steal)) {
+                rates.iter().copied().fold(0.0, f64::max)
+            } else {
+                rates.iter().sum::<f64>() / rates.len() as f64
+            };
             Some((Met { depth, windows, latency_us }, rate))
         })
         .collect();
     let best = points.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
     let beyond = |depth: u32| f64::from(depth) * 1e6 / alone_us >= beyond_min(which) * best;
-    let met: Vec<(Met<'a>, f64)> =
-        points.into_iter().filter(|(met, _)| beyond(met.depth)).collect();
-    let level = met.iter().all(|(_, rate)| *rate >= (1.0 - TOLERANCE) * best);
-    (met.len() >= DEPTHS_MIN && level).then(|| met.into_iter().map(|(met, _)| met).collect())
+    let is_level = |rate: f64| rate >= (1.0 - TOLERANCE) * best;
+    let is_held_up = |met: &Met<'_>| met.windows.iter().all(|one| carries(one, Verdict::Steal));
+    let met: Vec<(Met<'a>, f64)> = points
+        .into_iter()
+        .filter(|(met, rate)| beyond(met.depth) && (is_level(*rate) || !is_held_up(met)))
+        .collect();
+    let are_level = met.iter().all(|(_, rate)| is_level(*rate));
+    (met.len() >= DEPTHS_MIN && are_level).then(|| met.into_iter().map(|(met, _)| met).collect())
 }
 
 /// What a window did per second, in the unit of a cap.
@@ -295,14 +312,21 @@ fn per_request(replicate: &Replicate, unit: Unit) -> Option<f64> {
 /// The mean rate of windows in a unit, their standard deviation over it, and what one request more
 /// or less is of a window; `None` where they are few or uneven.
 fn even(windows: &[&Replicate], unit: Unit) -> Option<(Measured, f64, f64)> {
-    let figures: Vec<Measured> = windows
+    let mut rates: Vec<(&Replicate, Measured)> = windows
         .iter()
         .filter(|one| one.point.metric.op == OpKind::Read)
-        .filter_map(|one| Some(metric_of(one)?.scaled(per_request(one, unit)?)))
+        .filter_map(|one| Some((*one, metric_of(one)?.scaled(per_request(one, unit)?))))
         .collect();
-    if figures.len() < WINDOWS_MIN {
+    let middle = median(rates.iter().map(|(_, rate)| rate.value).collect())?;
+    let all = rates.len();
+    rates.retain(|(one, rate)| {
+        !carries(one, Verdict::Steal) || rate.value >= (1.0 - SPREAD_MAX) * middle
+    });
+    let spread_max = if rates.len() < all { SPREAD_MAX_WITHOUT_SOME } else { SPREAD_MAX };
+    if rates.len() < WINDOWS_MIN {
         return None;
     }
+    let figures: Vec<Measured> = rates.into_iter().map(|(_, rate)| rate).collect();
     let cap = combine(&figures)?;
     let squares = figures.iter().map(|figure| (figure.value / cap.value - 1.0).powi(2));
     let spread = (squares.sum::<f64>() / (figures.len() - 1) as f64).sqrt();
@@ -312,5 +336,5 @@ fn even(windows: &[&Replicate], unit: Unit) -> Option<(Measured, f64, f64)> {
         Some(op_of(stream, OpKind::Read)?.ios as f64)
     });
     let step = 1.0 / median(requests.collect())?.max(1.0);
-    (spread <= SPREAD_MAX.max(step)).then_some((cap, spread, step))
+    (spread <= spread_max.max(step)).then_some((cap, spread, step))
 }

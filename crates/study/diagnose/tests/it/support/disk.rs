@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use iostrata_plan::{IoApi, IoSpec, OpKind, Point};
 use iostrata_run::host::{CpuShares, Evidence, Iostat};
 use iostrata_run::{OpFigures, Replicate, Series, StreamFigures};
-use iostrata_stats::{Latencies, LatencyUs, Measured, Verdicts};
+use iostrata_stats::{Latencies, LatencyUs, Measured, Verdict, Verdicts};
 
 use super::Random;
 
@@ -42,6 +42,9 @@ pub struct Disk {
     pub factor: BTreeMap<&'static str, f64>,
     /// Relative standard deviation of everything.
     pub noise: f64,
+    /// What the hypervisor takes of the processors, in percent; one window in three loses up to as
+    /// much of its rate.
+    pub steal_pct: f64,
     /// After how many seconds of sustained writing the rate falls to a third.
     pub burst_s: Option<f64>,
 }
@@ -63,6 +66,7 @@ impl Default for Disk {
             pages_per_s_max: 15_000.0,
             factor: BTreeMap::new(),
             noise: 0.02,
+            steal_pct: 0.0,
             burst_s: None,
         }
     }
@@ -92,10 +96,18 @@ impl Disk {
     ) -> Replicate {
         let wobble = (self.noise * random.normal()).exp();
         let names: Vec<&str> = point.streams.iter().map(|stream| stream.name.as_str()).collect();
-        let streams = match names.as_slice() {
+        let mut streams = match names.as_slice() {
             [_] => vec![self.alone(point, wobble, random)],
             _ => self.beside_each_other(point, wobble),
         };
+        let mut verdicts = verdicts.clone();
+        if self.steal_pct > 0.0 {
+            verdicts.add(Verdict::Steal);
+            let lost = self.steal_pct / 100.0 * random.uniform();
+            if random.uniform() < 1.0 / 3.0 {
+                streams.iter_mut().for_each(|stream| slow_down(stream, 1.0 - lost));
+            }
+        }
         Replicate {
             point: point.clone(),
             replicate: number,
@@ -103,7 +115,7 @@ impl Disk {
             duration_s: SECONDS,
             evidence: Some(self.evidence(point, &streams)),
             streams,
-            verdicts: verdicts.clone(),
+            verdicts,
         }
     }
 
@@ -239,9 +251,17 @@ impl Disk {
             flush_await_ms: Some(self.flush_us / 1000.0),
             ..Iostat::default()
         };
-        let cpu = CpuShares { idle_pct: 90.0, user_pct: 10.0, ..CpuShares::default() };
+        let (steal_pct, idle_pct) = (self.steal_pct, 90.0 - self.steal_pct);
+        let cpu = CpuShares { idle_pct, user_pct: 10.0, steal_pct, ..CpuShares::default() };
         let (device, cpu) = (Some(device), Some(cpu));
         Evidence { seconds: SECONDS, device, cpu, ..Evidence::default() }
+    }
+}
+
+/// Does the same at a share of the rate.
+fn slow_down(stream: &mut StreamFigures, share: f64) {
+    for (_, one) in stream.ops.iter_mut() {
+        *one = op(one.iops.value * share, one.latency_us.mean / share);
     }
 }
 
