@@ -220,7 +220,8 @@ fn a_killed_study_goes_on_where_it_was() {
     let document = crate::harness::document(&output, "study");
     assert_eq!(document["interrupted"], false);
     let emulated = if Path::new("/dev/fuse").exists() { 2 } else { 0 };
-    assert_eq!(document["points"].as_array().unwrap().len(), points + emulated);
+    let measured = document["points"].as_array().unwrap().len();
+    assert_eq!(measured, points + emulated, "{:#}", document["unavailable"]);
     assert!(replicates(&events()) > had, "it went on");
     let mut once = BTreeSet::new();
     for event in events().lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
