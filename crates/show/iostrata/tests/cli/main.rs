@@ -44,6 +44,7 @@ mod tune_refused;
 mod tune_shared;
 mod tune_tls;
 mod tune_words;
+mod under_load;
 mod views;
 mod watch;
 mod watch_advice;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::harness::{Bench, document, number, stderr, stdout, wait_until};
 use crate::proxy::Proxy;
 use crate::server::{Private, hold_at, programs};
-use crate::tune::{end, load_at};
+use crate::under_load::{end, load_at};
 
 /// The samples of a `watch` that goes on.
 struct Samples {

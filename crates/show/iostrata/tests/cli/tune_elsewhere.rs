@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::harness::{Bench, beside, stderr, stdout, wait_until};
 use crate::proxy::Proxy;
 use crate::server::Private;
-use crate::tune::{end, load, pressed, settings, start, start_told, wait_until_tuned};
+use crate::under_load::{end, load, pressed, settings, start, start_told, wait_until_tuned};
 
 /// Two servers, the first under load in the database `oltp`.
 fn two() -> Option<(Private, Private)> {

@@ -9,7 +9,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::harness::{Bench, stderr, stdout};
-use crate::tune::{end, load, pressed, settings, start_told, wait_until_tuned};
+use crate::under_load::{end, load, pressed, settings, start_told, wait_until_tuned};
 
 /// An ext4 of 16 MB on a loop device, where a test has its state. Its blocks are the smallest, so
 /// that the one at a journal's end takes few more lines on a full disk.

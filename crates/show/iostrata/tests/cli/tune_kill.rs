@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::harness::{Bench, is_soak, stderr, stdout, usual_or_soak};
 use crate::proxy::Proxy;
 use crate::server::{Private, programs};
-use crate::tune::{end, load, pressed_of, settings, start, wait_until_tuned};
+use crate::under_load::{end, load, pressed_of, settings, start, wait_until_tuned};
 
 /// Milliseconds to the kill of `tune` from its start; in the usual form a tenth of it from its
 /// first change.

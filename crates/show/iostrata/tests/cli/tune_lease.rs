@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use crate::harness::{Bench, stderr, stdout, wait_until};
 use crate::server::{Private, programs};
-use crate::tune::{end, load, pressed, pressed_of, settings, start, start_told, wait_until_tuned};
+use crate::under_load::{
+    end, load, pressed, pressed_of, settings, start, start_told, wait_until_tuned,
+};
 
 const SCHEDULER: &str = "--event-scheduler=ON";
 

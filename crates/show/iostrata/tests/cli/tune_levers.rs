@@ -5,7 +5,7 @@ use rustix::process::Signal;
 
 use crate::harness::{Bench, document, stderr, wait_until};
 use crate::server::programs;
-use crate::tune::{end, load, pressed_of, settings, start};
+use crate::under_load::{end, load, pressed_of, settings, start};
 
 /// A limit of dirty pages that the load comes to.
 const LOW_LIMIT: [&str; 2] =

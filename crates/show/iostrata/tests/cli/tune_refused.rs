@@ -5,7 +5,7 @@ use iostrata_server::private::ServerProgram;
 
 use crate::harness::{Bench, stderr, stdout};
 use crate::server::{Private, programs};
-use crate::tune::settings;
+use crate::under_load::settings;
 
 #[test]
 fn who_lacks_a_right_is_told_the_grant() {

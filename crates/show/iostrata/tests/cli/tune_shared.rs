@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::harness::{Bench, document, stderr, stdout, usual_or_soak, wait_until};
 use crate::server::Private;
-use crate::tune::{
+use crate::under_load::{
     Running, end, load, pressed, settings, start, start_printing, start_told, wait_until_tuned,
 };
 use crate::watch::{checked_by_promtool, scraped};

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::harness::{Bench, stderr, stdout};
 use crate::proxy::Proxy;
-use crate::tune::{end, load, pressed, settings, start, wait_until_tuned};
+use crate::under_load::{end, load, pressed, settings, start, wait_until_tuned};
 
 /// Runs openssl in a directory; false where it is not there.
 fn openssl(dir: &Path, line: &str) -> bool {

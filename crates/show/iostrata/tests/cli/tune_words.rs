@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::harness::{Bench, document, stderr, usual_or_soak};
 use crate::server::Private;
-use crate::tune::{end, load_at, settings, start};
+use crate::under_load::{end, load_at, settings, start};
 
 #[test]
 fn less_is_written_while_reads_are_slow() {

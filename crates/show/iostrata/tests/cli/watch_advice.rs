@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::harness::{Bench, document, number, stderr, stdout, usual_or_soak, wait_until};
 use crate::server::{Private, programs};
-use crate::tune::{Running, end, load_at, settings, start};
+use crate::under_load::{Running, end, load_at, settings, start};
 
 /// A redo that goes round within seconds, and a page cleaner that is set to sleep.
 const OPTIONS: [&str; 4] = [
