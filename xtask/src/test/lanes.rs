@@ -129,7 +129,7 @@ pub const ROWS: &[LaneRow] = &[
     cli("tune_words::", Load, &["database", "server", "change"]),
     cli("views::", Machine, &["show", "linux"]),
     cli("watch::", Free, &["database", "server", "show"]),
-    cli("watch_advice::", Load, &["database", "server", "diagnose"]),
+    cli("watch_advice::", Load, &["database", "server", "diagnose"]).without(TUNE),
 
     row("change", "database::", Machine),
     row("change", "kill::", Machine),
