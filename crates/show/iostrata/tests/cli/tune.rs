@@ -84,8 +84,8 @@ fn a_server_that_is_demoted_while_tuned_is_put_back() {
             "START REPLICA",
         ],
     };
-    for program in programs() {
-        let program = ServerProgram::find(&program).unwrap();
+    let demoted = |program: &str| {
+        let program = ServerProgram::find(program).unwrap();
         let is_mariadb = program.version.is_mariadb;
         let private = pressed_of(program, &["--server-id=7"]);
         let bench = Bench::new();
@@ -109,7 +109,13 @@ fn a_server_that_is_demoted_while_tuned_is_put_back() {
         }
         end(load, Signal::TERM);
         private.end();
-    }
+    };
+    let programs = programs();
+    std::thread::scope(|scope| {
+        for program in &programs {
+            scope.spawn(|| demoted(program));
+        }
+    });
 }
 
 #[test]
