@@ -131,7 +131,7 @@ fn a_server_that_shows_nothing_is_an_error_and_goes() {
     let [server, _] = served(false);
     let refused = session.apply(server).unwrap_err();
     assert!(
-        matches!(&refused, ChangeError::Unavailable { why, .. } if why.contains("ten seconds"))
+        matches!(&refused, ChangeError::Unavailable { why, .. } if why.contains("half a minute"))
     );
     assert_same(&session.platform().machine.borrow(), &first, "it showed nothing");
     assert!(matches!(session.hand_over(), Err(ChangeError::Unavailable { .. })));
