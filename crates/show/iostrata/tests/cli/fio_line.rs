@@ -490,23 +490,30 @@ fn a_direction_of_a_mix_has_a_rate_of_its_own() {
              --runtime=2 {rate}"
         );
         let bench = Bench::new();
-        let ours = bench.line(&format!("fio {line} --quiet"));
-        assert!(ours.status.success(), "{rate}: {}", stderr(&ours));
-        let mut sides = vec![("ours", stdout(&ours))];
+        let ours = || {
+            let ours = bench.line(&format!("fio {line} --quiet"));
+            assert!(ours.status.success(), "{rate}: {}", stderr(&ours));
+            stdout(&ours)
+        };
+        reaches("ours", rate, [reads, writes], ours);
         if fio_is_installed() {
-            sides.push(("fio", fio_beside(&bench, &line)));
-        }
-        for (side, text) in sides {
-            for ((ios, _), asked) in directions(&text).into_iter().zip([reads, writes]) {
-                match asked {
-                    Some(asked) => {
-                        assert!((0.9..1.03).contains(&(ios / asked)), "{side} {rate}: {ios}")
-                    }
-                    None => assert!(ios > 10_000.0, "{side} {rate}: {ios}"),
-                }
-            }
+            reaches("fio", rate, [reads, writes], || fio_beside(&bench, &line));
         }
     }
+}
+
+/// Runs until both directions have done what was asked for, which takes a processor: three times at
+/// most. One is never above its rate, and one without a rate is far above.
+fn reaches(side: &str, rate: &str, asked: [Option<f64>; 2], run: impl Fn() -> String) {
+    let is_reached = || {
+        let done = directions(&run()).map(|(ios, _)| ios);
+        done.into_iter().zip(asked).all(|(ios, asked)| {
+            let share = ios / asked.unwrap_or(10_000.0);
+            assert_eq!(share > 1.03, asked.is_none(), "{side} {rate}: {ios}");
+            share > 0.9
+        })
+    };
+    assert!((0..3).any(|_| is_reached()), "{side} {rate}: below in each of three runs");
 }
 
 #[test]
