@@ -528,7 +528,9 @@ fn results_so_far_are_printed_while_jobs_run() {
     for (at, column) in [(0, 5), (1, 46)] {
         let moved: Vec<u64> =
             lines[at..].iter().step_by(2).map(|line| line[column].parse().unwrap()).collect();
-        assert!(moved.is_sorted() && moved[0] > 0 && moved.last() > moved.first(), "{moved:?}");
+        // A disk that others use may do nothing in the first second.
+        let so_far = moved[moved.len() - 2];
+        assert!(moved.is_sorted() && so_far > 0 && moved.last() > moved.first(), "{moved:?}");
         assert_eq!(lines[at].len(), lines[last].len(), "{text}");
         assert!(look(lines[at][29]) == "percentile", "{text}");
     }
