@@ -9,8 +9,8 @@
 //! of their own.
 //! Invariant: a device that is busy is no cap. Its rate differs with size and direction, rises with
 //! depth, or is not even; one that the processors or others held back is not considered. Where the
-//! hypervisor took time and processors were left, windows that it held up are left out: a gate lets
-//! through no more for it, so that the others still show it.
+//! hypervisor took time and processors stayed idle, the windows that it held up are trimmed: the
+//! others still show the gate.
 
 use iostrata_plan::{IoSpec, OpKind, rung};
 use iostrata_run::Replicate;
@@ -47,8 +47,8 @@ const WRITE_TOLERANCE: f64 = 0.08;
 /// Standard deviation of the rates of single windows over the cap: a gate opens evenly, a busy
 /// device does not.
 const SPREAD_MAX: f64 = 0.025;
-/// The same where windows that were held up are left out: that makes any rate more even.
-const SPREAD_MAX_WITHOUT_SOME: f64 = 0.015;
+/// The same once windows that were held up are trimmed: that makes any rate more even.
+const SPREAD_MAX_TRIMMED: f64 = 0.015;
 /// The same where no writes bear witness.
 const SPREAD_MAX_READS_ALONE: f64 = 0.01;
 /// Windows behind a cap at least.
@@ -64,8 +64,8 @@ const NO_WITNESS: [Verdict; 6] = [
     Verdict::Sparse,
     Verdict::Throttled,
 ];
-/// Processors that are left where what the hypervisor took did not set the pace, in percent.
-const LEFT_PCT_MIN: f64 = 25.0;
+/// With this much of the processors idle, steal did not set the pace, in percent.
+const IDLE_PCT_MIN: f64 = 25.0;
 
 /// What is capped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,9 +248,9 @@ fn beyond_min(which: Which) -> f64 {
 /// Whether a window is evidence about the volume.
 fn is_witness(replicate: &Replicate) -> bool {
     let cpu = replicate.evidence.as_ref().and_then(|evidence| evidence.cpu.as_ref());
-    let is_left = cpu.is_some_and(|cpu| cpu.idle_pct + cpu.iowait_pct >= LEFT_PCT_MIN);
+    let was_idle = cpu.is_some_and(|cpu| cpu.idle_pct + cpu.iowait_pct >= IDLE_PCT_MIN);
     NO_WITNESS.iter().all(|&verdict| !carries(replicate, verdict))
-        && (is_left || !carries(replicate, Verdict::Steal))
+        && (was_idle || !carries(replicate, Verdict::Steal))
 }
 
 fn windows<'a>(log: &EventIndex<'a>, id: &str, which: Which) -> Vec<&'a Replicate> {
@@ -322,7 +322,7 @@ fn even(windows: &[&Replicate], unit: Unit) -> Option<(Measured, f64, f64)> {
     rates.retain(|(one, rate)| {
         !carries(one, Verdict::Steal) || rate.value >= (1.0 - SPREAD_MAX) * middle
     });
-    let spread_max = if rates.len() < all { SPREAD_MAX_WITHOUT_SOME } else { SPREAD_MAX };
+    let spread_max = if rates.len() < all { SPREAD_MAX_TRIMMED } else { SPREAD_MAX };
     if rates.len() < WINDOWS_MIN {
         return None;
     }

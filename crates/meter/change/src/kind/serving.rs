@@ -17,8 +17,8 @@ use crate::seen::{Answer, Owner};
 use crate::server::{Ending, ServerCommand, Tie, served_file};
 use crate::undone::Undone;
 
-/// Waits of [`Platform::pause`] for a server to be ready: about half a minute, which a disk that is
-/// short of requests takes to make what the server needs.
+/// Waits of [`Platform::pause`] for a server to be ready: about half a minute, for
+/// machines whose disk or processors others use.
 const START_TRIES: u32 = 600;
 
 /// The same for a process that was killed: about a minute. It ends when what it called last has
@@ -120,7 +120,7 @@ impl Kind for FuseServer {
             }
             platform.pause();
         }
-        let late = RunError::Failed("it showed nothing within half a minute".to_owned());
+        let late = RunError::Failed("it was not ready within half a minute".to_owned());
         Err(not_started(&server, late))
     }
 
