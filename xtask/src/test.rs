@@ -141,7 +141,7 @@ pub fn run_suite(choice: &Choice) -> Result<Report> {
     if !is_passed {
         room.iter().for_each(|line| println!("{line}"));
     }
-    Ok(Report { is_passed, phases: phases.ended, times })
+    Ok(Report { is_passed, phases: phases.ended, times: times.elapsed })
 }
 
 fn prepare(workspace: &Workspace, install: bool) -> Result<SuiteServers> {
@@ -149,6 +149,14 @@ fn prepare(workspace: &Workspace, install: bool) -> Result<SuiteServers> {
     let dir = std::env::var_os("IOSTRATA_FLEET").map(PathBuf::from);
     let dir = dir.unwrap_or_else(|| workspace.target.join("fleet"));
     suite::prepare(&dir, install || packages::is_ci())
+}
+
+/// What each job took.
+#[derive(Default)]
+pub struct JobTimes {
+    elapsed: Times,
+    /// Processor time, with what it started.
+    processor: Times,
 }
 
 /// Runs the binaries in lanes, prints how each went, and keeps the times.
@@ -160,7 +168,7 @@ pub fn run_all(
     workspace: &Workspace,
     targets: &[Target],
     concern: Option<&Concern>,
-) -> Result<(TestTally, Times)> {
+) -> Result<(TestTally, JobTimes)> {
     let kept = workspace.target.join("xtask/times");
     let known = Times::known(&kept);
     let mut jobs = Vec::new();
@@ -179,10 +187,12 @@ pub fn run_all(
         tally.add(run_again(runner, &targets[number], outcome));
     }
     let mut kept_times = known;
-    times.longest().into_iter().for_each(|(name, seconds)| kept_times.set(name, seconds));
+    let elapsed = times.elapsed.longest().into_iter();
+    elapsed.for_each(|(name, seconds)| kept_times.set(name, seconds));
     if let Err(error) = kept_times.write(&kept, 0.0) {
         println!("{error:#}; the next run begins with the longest of an older one");
     }
+    times.processor.write(&workspace.target.join("xtask/processor_times"), 0.0)?;
     Ok((tally, times))
 }
 
@@ -191,12 +201,12 @@ fn run_jobs(
     runner: &Runner,
     targets: &[Target],
     jobs: Vec<TestJob>,
-) -> (Vec<(usize, TestOutcome)>, Times) {
+) -> (Vec<(usize, TestOutcome)>, JobTimes) {
     let (count, begin) = (jobs.len(), Instant::now());
     let mut left = vec![0_usize; targets.len()];
     jobs.iter().for_each(|job| left[job.target] += 1);
     let mut sums: Vec<TestOutcome> = targets.iter().map(|_| TestOutcome::default()).collect();
-    let (mut done, mut times) = (Vec::new(), Times::default());
+    let (mut done, mut times) = (Vec::new(), JobTimes::default());
     let mut queue = Queue::new(jobs, slots());
     let (sender, receiver) = mpsc::channel::<(TestJob, TestOutcome)>();
     let (mut ended, mut minutes) = (0, 0);
@@ -212,7 +222,8 @@ fn run_jobs(
             }
             let Ok((job, mut outcome)) = receiver.recv() else { break };
             queue.end(job.lane);
-            times.set(&job.name, outcome.seconds());
+            times.elapsed.set(&job.name, outcome.seconds());
+            times.processor.set(&job.name, outcome.processor_s);
             print!("{}", outcome.take_details());
             sums[job.target].join(outcome);
             left[job.target] -= 1;
@@ -267,12 +278,15 @@ impl Phases {
         self.begin = Instant::now();
     }
 
-    fn print(&self, times: &Times) {
-        println!("\nslowest:");
-        for (name, seconds) in times.longest().into_iter().take(SLOWEST) {
-            println!("  {seconds:>7.1} s  {name}");
+    fn print(&self, times: &JobTimes) {
+        let titles = [("slowest", &times.elapsed), ("most processor time", &times.processor)];
+        for (title, times) in titles {
+            println!("\n{title}:");
+            for (name, seconds) in times.longest().into_iter().take(SLOWEST) {
+                println!("  {seconds:>7.1} s  {name}");
+            }
         }
-        let unknown = times.unknown_to(&Times::committed(), LONG_S);
+        let unknown = times.elapsed.unknown_to(&Times::committed(), LONG_S);
         if unknown > 0 {
             println!(
                 "  {unknown} of {LONG_S:.0} s or more have no recorded time and begin last on a clean \

@@ -121,8 +121,11 @@ impl Runner {
         let start = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         let status = wait(child, time_max)?;
-        let (stdout, stderr) = (read(&path("stdout"))?, read(&path("stderr"))?);
-        Ok(TestOutcome::of(name, only, start.elapsed(), &stdout, &stderr, status))
+        let (stdout, mut stderr) = (read(&path("stdout"))?, read(&path("stderr"))?);
+        let processor_s = reaper::take_processor_s(&mut stderr);
+        let mut outcome = TestOutcome::of(name, only, start.elapsed(), &stdout, &stderr, status);
+        outcome.processor_s = processor_s;
+        Ok(outcome)
     }
 }
 

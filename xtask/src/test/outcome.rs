@@ -24,6 +24,8 @@ const SKIPPED: &str = "skipped: ";
 pub struct TestOutcome {
     name: String,
     seconds: f64,
+    /// Seconds of processor time, with what it started.
+    pub processor_s: f64,
     passed: u64,
     failures: Vec<String>,
     /// Whether each of the failures is the name of a test.
@@ -104,6 +106,7 @@ impl TestOutcome {
         self.skips.extend(second.skips);
         self.is_named = second.is_named;
         self.seconds += second.seconds;
+        self.processor_s += second.processor_s;
         self.details += &second.details;
         self
     }
@@ -122,6 +125,7 @@ impl TestOutcome {
             && !(self.failures.is_empty() && other.failures.is_empty());
         self.name = other.name;
         self.seconds += other.seconds;
+        self.processor_s += other.processor_s;
         self.passed += other.passed;
         self.failures.extend(other.failures);
         self.unsteady.extend(other.unsteady);
@@ -180,6 +184,7 @@ impl TestOutcome {
         Self {
             name: name.to_owned(),
             seconds: time.as_secs_f64(),
+            processor_s: 0.0,
             passed: said_passed.saturating_sub(skips.len() as u64),
             failures,
             is_named,

@@ -26,6 +26,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// After this the suite goes on: what is left does not even end when it is killed.
 pub const GRACE_MAX: Duration = Duration::from_secs(20);
 
+/// Begins the last line of standard error: the processor time of all that ran, in seconds.
+const PROCESSOR_S: &str = "processor time in seconds: ";
+
 /// What the process waits for.
 enum WakeUp {
     /// The test process has ended.
@@ -79,10 +82,27 @@ pub fn run(words: &[String]) -> Result<u8> {
         print_running();
     }
     end_the_rest(|| reaping.is_finished(), matches!(ended, WakeUp::Ended(_)));
+    eprintln!("{PROCESSOR_S}{:.2}", processor_s().unwrap_or(0.0));
     match ended {
         WakeUp::Ended(status) => Ok(code_of(ExitStatus::from_raw(status))),
         WakeUp::Closed => Ok(1),
     }
+}
+
+/// Takes the processor time off what a test process printed; zero where this process was killed.
+pub fn take_processor_s(stderr: &mut String) -> f64 {
+    let Some(at) = stderr.rfind(PROCESSOR_S) else { return 0.0 };
+    let line = stderr.split_off(at);
+    line[PROCESSOR_S.len()..].trim().parse().unwrap_or(0.0)
+}
+
+/// The processor time of all children that have ended, and of theirs: the 16th and 17th field of
+/// `/proc/self/stat`, in ticks.
+fn processor_s() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / rustix::param::clock_ticks_per_second() as f64)
 }
 
 /// Takes note of every child's end, at once: others look whether it is still there.
@@ -267,6 +287,19 @@ mod tests {
         let pids = reaped.pids(1);
         let (status, said) = reaped.ended(&pids);
         assert!(status.to_string().contains("SIGABRT"), "{status} {said}");
+    }
+
+    #[test]
+    fn the_processor_time_of_what_ran_closes_its_output() {
+        let script = "echo first >&2; echo $$ > pids; sh -c 'i=0; while [ $i -lt 100000 ]; do \
+                      i=$((i+1)); done'";
+        let reaped = Reaped::start("processor", script);
+        let pids = reaped.pids(1);
+        let (_, mut said) = reaped.ended(&pids);
+        let seconds = take_processor_s(&mut said);
+        assert!(seconds > 0.0, "{said}");
+        assert!(!said.contains(PROCESSOR_S) && said.starts_with("first"), "{said}");
+        assert_eq!(take_processor_s(&mut said), 0.0);
     }
 
     #[test]
