@@ -32,9 +32,10 @@ fn observe(tree: &Tree, own: Option<&OwnIo>, change: impl FnOnce(&Tree)) -> Evid
     let mut observer = HostObserver::new(root.clone(), options);
     observer.arm(&Scope::of(&root, &facts)).unwrap();
     observer.start().unwrap();
-    std::thread::sleep(Duration::from_millis(10));
+    // Many periods before the change and after it: on a busy machine the sampling thread may wait
+    // for its turn.
+    std::thread::sleep(Duration::from_millis(100));
     change(tree);
-    // Many periods: on a busy machine the sampling thread may wait for its turn.
     std::thread::sleep(Duration::from_millis(100));
     observer.stop().unwrap();
     observer.take(own).unwrap()
