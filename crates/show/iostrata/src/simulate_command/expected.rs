@@ -203,6 +203,8 @@ pub(super) fn device(
 /// what it does change.
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use iostrata_diagnose::diagnose_watch;
     use iostrata_innodb::{PolicyName, Settings};
     use iostrata_run::{
@@ -320,8 +322,11 @@ mod tests {
         advised.expected.as_ref().unwrap_or_else(|| panic!("{advised:?}"))
     }
 
+    /// A server whose cleaner sleeps. The model takes seconds for it, so it runs once.
     fn sleeping() -> WatchDocument {
-        recorded(&run(&known("0")).unwrap(), 300)
+        static SLEEPING: LazyLock<WatchDocument> =
+            LazyLock::new(|| recorded(&run(&known("0")).unwrap(), 300));
+        SLEEPING.clone()
     }
 
     #[test]

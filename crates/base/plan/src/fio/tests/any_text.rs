@@ -70,7 +70,7 @@ fn holds(text: Vec<u8>) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(if is_long() { 600 } else { 200 }))]
 
     #[test]
     fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
@@ -118,10 +118,14 @@ fn every_option_with_every_value_for_all_jobs() {
     hold_with_every_value("global");
 }
 
-/// In the usual run every fourth pair of an option and a value: each option has several, each value
+fn is_long() -> bool {
+    std::env::var_os("IOSTRATA_SOAK").is_some()
+}
+
+/// In the usual run every eighth pair of an option and a value: each option has several, each value
 /// many.
 fn hold_with_every_value(section: &str) {
-    let step = if std::env::var_os("IOSTRATA_SOAK").is_some() { 1 } else { 4 };
+    let step = if is_long() { 1 } else { 8 };
     for (first, name) in entries().flat_map(|entry| entry.names()).enumerate() {
         for value in VALUES.into_iter().skip(first % step).step_by(step) {
             let text = format!("[{section}]\nsize=1m\n{name}={value}\n[b]\nsize=1m\n");
