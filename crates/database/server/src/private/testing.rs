@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use iostrata_change::{Owner, Session, StateDir, System};
@@ -33,22 +33,32 @@ const LAYOUT: [&str; 5] = ["page-size", "file-path", "tablespaces", "directory",
 const USER: &str = "tester";
 
 impl PrivatePlan {
-    /// Lets the server begin with a copy of data that were made fresh once for all tests: making
-    /// them takes seconds. Changes nothing where no directory is named for it, or where an option
-    /// of the plan fixes the layout.
+    /// Lets the server begin with a copy of fresh data that tests share, in the directory that the
+    /// suite names: making them takes seconds. Without one it makes its own.
+    ///
+    /// # Errors
+    /// As [`PrivatePlan::on_fresh_data_in`].
+    pub fn on_shared_fresh_data(self) -> Result<Self, PrivateError> {
+        match std::env::var_os(FRESH_DATA) {
+            Some(dir) => self.on_fresh_data_in(Path::new(&dir)),
+            None => Ok(self),
+        }
+    }
+
+    /// Lets the server begin with a copy of fresh data in this directory, which are made if those
+    /// of its version are not there. Where an option fixes the layout it makes its own.
     ///
     /// # Errors
     /// What was in the way of making or finding them.
-    pub fn on_shared_fresh_data(mut self) -> Result<Self, PrivateError> {
+    pub fn on_fresh_data_in(mut self, above: &Path) -> Result<Self, PrivateError> {
         let is_of_layout =
             |option: &String| LAYOUT.iter().any(|part| option.replace('_', "-").contains(part));
-        let Some(above) = std::env::var_os(FRESH_DATA).map(PathBuf::from) else { return Ok(self) };
         if self.options.iter().any(is_of_layout) {
             return Ok(self);
         }
         let version = self.program.version.to_string();
         let (dir, lock) = (above.join(&version), above.join(version + ".lock"));
-        let locked = fs::create_dir_all(&above).and_then(|()| {
+        let locked = fs::create_dir_all(above).and_then(|()| {
             let file = File::create(&lock)?;
             Ok(flock(&file, FlockOperation::LockExclusive).map(|()| file)?)
         });

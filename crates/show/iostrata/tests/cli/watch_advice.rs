@@ -162,26 +162,33 @@ const CUT_CLAIM: &str = "EXECUTE IMMEDIATE CONCAT('KILL ', IS_USED_LOCK('iostrat
 fn a_trial_whose_claim_is_lost_sets_nothing_and_puts_back() {
     let bench = Bench::new();
     let Some(asleep) = Asleep::start(&bench) else { return };
-    let why = |run: &str| bench.line(&format!("report {run} --json"));
-    let mut tried = start(&bench, &asleep.line);
-    wait_until("it records", 20, || bench.path("RUN/events.jsonl").exists());
-    asleep.private.hold_in("oltp", &[CUT_CLAIM], || {});
-    while !tried.has_ended() {
-        assert_eq!(settings(&asleep.private), asleep.before, "another tuner may be at work");
-        sleep(Duration::from_millis(50));
-    }
-    let ended = tried.wait();
-    assert!(ended.status.success(), "{}", stderr(&ended));
-    let text = document(&why("RUN"), "watch")["unavailable"].to_string();
+    let report = || document(&bench.line("report RUN --json"), "watch");
+    let forget = || std::fs::remove_dir_all(bench.path("RUN")).unwrap();
+    let watched = std::iter::from_fn(|| {
+        let mut tried = start(&bench, &asleep.line);
+        wait_until("it records", 20, || bench.path("RUN/events.jsonl").exists());
+        asleep.private.hold_in("oltp", &[CUT_CLAIM], || {});
+        while !tried.has_ended() {
+            assert_eq!(settings(&asleep.private), asleep.before, "another tuner may be at work");
+            sleep(Duration::from_millis(50));
+        }
+        let ended = tried.wait();
+        assert!(ended.status.success(), "{}", stderr(&ended));
+        let document = report();
+        forget();
+        Some(document)
+    });
+    // On a machine that others keep busy it may have nothing to advise.
+    let mut advising = watched.take(5).filter(|one| !one["advice"].as_array().unwrap().is_empty());
+    let text = advising.next().expect("it advises something")["unavailable"].to_string();
     assert!(text.contains("innodb_max_dirty_pages_pct_lwm"), "{text}");
     // In the middle of it.
-    let tried = start(&bench, &asleep.line.replace("RUN", "MIDDLE"));
-    wait_until("something is set", 100, || settings(&asleep.private) != asleep.before);
+    let tried = asleep.begin(&bench);
     asleep.private.hold_in("oltp", &[CUT_CLAIM], || {});
     let ended = tried.wait();
     assert!(ended.status.success(), "{}", stderr(&ended));
     assert_eq!(settings(&asleep.private), asleep.before);
-    let text = document(&why("MIDDLE"), "watch")["unavailable"].to_string();
+    let text = report()["unavailable"].to_string();
     assert!(text.contains("iostrata_tune"), "the question about the claim failed: {text}");
 }
 
