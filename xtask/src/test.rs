@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 
 use crate::args::Args;
-use crate::servers::suite::{self, SuiteServers};
+use crate::servers::suite::{self, RunningServers, SuiteServers};
 use crate::workspace::Workspace;
 use changed::Concern;
 use execute::Runner;
@@ -41,6 +41,9 @@ const LONG_S: f64 = 5.0;
 
 /// The variable that tests look at for their long forms.
 const SOAK: &str = "IOSTRATA_SOAK";
+
+/// Tests that are not built with this package use no server.
+const SERVER: &str = "iostrata-server";
 
 /// Which forms of the tests run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -122,7 +125,12 @@ pub fn run_suite(choice: &Choice) -> Result<Report> {
         let is_passed = conclude(&TestTally { failed: 1, ..TestTally::default() });
         return Ok(Report { is_passed, phases: phases.ended, times: Times::default() });
     };
-    let running = servers.start(&workspace, built.helper.as_deref())?;
+    let needs_servers =
+        choice.package.is_empty() || workspace.tests_stand_on(&choice.package, SERVER);
+    let running = match needs_servers {
+        true => servers.start(&workspace, built.helper.as_deref())?,
+        false => RunningServers::default(),
+    };
     runner.environment.clone_from(&running.environment);
     phases.end("servers");
     let mut targets = built.targets;

@@ -76,6 +76,23 @@ impl Workspace {
     pub fn package_in(&self, dir: &Path) -> Option<&Package> {
         self.packages.iter().find(|package| package.dir == dir)
     }
+
+    /// Whether the tests of a package are built with this library.
+    pub fn tests_stand_on(&self, package: &str, library: &str) -> bool {
+        let (mut found, mut at) = (vec![package], 0);
+        while let Some(&name) = found.get(at) {
+            let one = self.packages.iter().find(|one| one.name == name);
+            let names = one.into_iter().flat_map(|one| &one.dependencies);
+            // What tests alone depend on counts for the package itself.
+            for next in names.filter(|next| !next.for_tests || at == 0) {
+                if !found.contains(&&*next.name) {
+                    found.push(&next.name);
+                }
+            }
+            at += 1;
+        }
+        found.contains(&library)
+    }
 }
 
 fn package(value: &Value) -> Option<Package> {

@@ -334,6 +334,15 @@ mod tests {
     }
 
     #[test]
+    fn servers_are_for_packages_that_are_tested_with_them() {
+        let workspace = Workspace::read().unwrap();
+        let uses = |name: &str| workspace.tests_stand_on(name, "iostrata-server");
+        // By itself, by a library, by tests alone.
+        assert!(uses("iostrata-server") && uses("iostrata") && uses("iostrata-workload"));
+        assert!(!uses("iostrata-stats") && !uses("iostrata-engine") && !uses("iostrata-change"));
+    }
+
+    #[test]
     fn a_crate_concerns_what_stands_on_it_and_the_modules_about_it() {
         let show = concern(&["crates/show/show/src/lib.rs"]);
         assert_eq!(show.packages().collect::<Vec<_>>(), [PROGRAM, "iostrata-show"]);
