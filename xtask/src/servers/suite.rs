@@ -23,9 +23,6 @@ use crate::workspace::Workspace;
 const FETCH_MAX: Duration = Duration::from_secs(150);
 /// Words of the reason why one could not be fetched.
 const REASON_WORDS_MAX: usize = 40;
-/// Where tests keep fresh data of servers, to copy from.
-const FRESH_DATA: &str = "IOSTRATA_TEST_DATA";
-
 /// If one of these is in the environment, the servers are given.
 const OTHERS: [&str; 2] = ["IOSTRATA_TEST_SERVERS", "IOSTRATA_TEST_PROGRAMS"];
 
@@ -119,8 +116,6 @@ impl SuiteServers {
         if !addresses.is_empty() {
             let values = [addresses.join(";"), programs.join(":")];
             running.environment = OTHERS.iter().copied().zip(values).collect();
-            let fresh_data = self.dir.join("fresh-data").display().to_string();
-            running.environment.push((FRESH_DATA, fresh_data));
         }
         Ok(running)
     }
