@@ -161,8 +161,12 @@ pub trait Platform {
     /// within a bounded time.
     fn in_use(&self, device: &Path) -> io::Result<Option<DeviceState>>;
 
-    /// Other processes that have a device or file open, as `dd (process 12)`.
+    /// Other processes that have a device open, as `dd (process 12)`.
     fn openers(&self, device: &Path) -> Vec<String>;
+
+    /// Other processes that have a file open for writing, in the same words. Copying it merely
+    /// reads it.
+    fn writers(&self, file: &Path) -> Vec<String>;
 
     /// Database servers.
     fn servers_at(&self) -> &dyn Servers;

@@ -122,7 +122,7 @@ pub(super) fn copy(
         return not_copied("it holds no ibdata1".to_owned(), fix);
     }
     for name in ["ibdata1", "aria_log_control", "mysql.ibd"] {
-        if let Some(user) = platform.openers(&from.join(name)).first() {
+        if let Some(user) = platform.writers(&from.join(name)).first() {
             return not_copied(format!("{user} runs on it"), "stop that server first");
         }
     }
@@ -190,6 +190,8 @@ fn give(path: &Path, run_as: Option<RunAs>) -> Result<(), PrivateError> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
     use iostrata_change::System;
 
@@ -210,6 +212,27 @@ mod tests {
         fs::remove_dir_all(&from).unwrap();
         for (name, text) in [("ibdata1", "a"), ("mysql/user.frm", "c"), ("linked", "a")] {
             assert_eq!(fs::read_to_string(to.join(name)).unwrap(), text, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_read_by_others_is_copied_and_one_that_is_written_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        for dir in [&from, &to] {
+            fs::create_dir(dir).unwrap();
+        }
+        let file = from.join("ibdata1");
+        fs::write(&file, "a").unwrap();
+        for is_written in [false, true] {
+            let opened = fs::File::options().read(true).write(is_written).open(&file).unwrap();
+            let mut user = Command::new("sleep").arg("60").stdin(opened).spawn().unwrap();
+            let copied = copy(&System::new(), &from, &to, None);
+            user.kill().unwrap();
+            user.wait().unwrap();
+            let refused = copied.err().map(|error| error.to_string());
+            let named = format!("sleep (process {}) runs on it", user.id());
+            assert_eq!(refused.is_some_and(|text| text.contains(&named)), is_written);
         }
     }
 

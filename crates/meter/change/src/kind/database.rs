@@ -118,7 +118,7 @@ impl Kind for DatabaseServer {
             let found = "there is no such directory".to_owned();
             return Err(refused(data_dir, found, "prepare a data directory there first"));
         }
-        let users = OPEN_FILES.iter().flat_map(|name| platform.openers(&data_dir.join(name)));
+        let users = OPEN_FILES.iter().flat_map(|name| platform.writers(&data_dir.join(name)));
         if let Some(user) = users.into_iter().next() {
             let fix =
                 "stop that server, or use a copy of its data directory made while it is stopped";

@@ -216,6 +216,10 @@ impl Platform for System {
         server::openers(device)
     }
 
+    fn writers(&self, file: &Path) -> Vec<String> {
+        server::writers(file)
+    }
+
     fn servers_at(&self) -> &dyn Servers {
         match &self.servers {
             Some(servers) => servers.as_ref(),

@@ -10,7 +10,7 @@
 
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -257,18 +257,51 @@ pub(super) fn within<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static
     told.recv_timeout(PATIENCE).ok()
 }
 
-/// Processes that have a device open, as `dd (process 12)`, this one left out.
+/// Processes that have a device open, as `dd (process 12)`, this one left out. By the path alone:
+/// the device may hang.
 pub(super) fn openers(device: &Path) -> Vec<String> {
+    others(|_, link| fs::read_link(link).is_ok_and(|target| target == device))
+}
+
+/// Processes that have a file open for writing, as `mariadbd (process 12)`, this one left out; also
+/// those in a container, where the file has another path.
+pub(super) fn writers(file: &Path) -> Vec<String> {
+    let Ok((path, meta)) = fs::canonicalize(file).and_then(|path| Ok((path, fs::metadata(file)?)))
+    else {
+        return Vec::new();
+    };
+    // Only one of the same name is looked at: others may hang.
+    let is_named = |target: PathBuf| target.file_name() == path.file_name();
+    let is_same = |other: fs::Metadata| (other.dev(), other.ino()) == (meta.dev(), meta.ino());
+    others(|pid, link| {
+        fs::read_link(link).is_ok_and(is_named)
+            && fs::metadata(link).is_ok_and(is_same)
+            && is_for_writing(pid, link)
+    })
+}
+
+/// Other processes with a link in `/proc/PID/fd` that is like this.
+fn others(is_like: impl Fn(u32, &Path) -> bool) -> Vec<String> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let others = pids.filter(|pid| *pid != std::process::id());
-    others.filter(|pid| has_open(*pid, device)).map(named).collect()
+    let has_one = |pid: &u32| {
+        let mut links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        links.any(|link| is_like(*pid, &link.path()))
+    };
+    others.filter(has_one).map(named).collect()
 }
 
-fn has_open(pid: u32, device: &Path) -> bool {
-    let descriptors = fs::read_dir(PathBuf::from(format!("/proc/{pid}/fd")));
-    let mut links = descriptors.into_iter().flatten().flatten();
-    links.any(|link| fs::read_link(link.path()).is_ok_and(|target| target == device))
+/// Whether a descriptor's access mode, from the octal `flags` of its `fdinfo` (proc(5)), allows
+/// writing.
+fn is_for_writing(pid: u32, link: &Path) -> bool {
+    let Some(descriptor) = link.file_name() else { return false };
+    let place = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(descriptor);
+    // A descriptor that was closed meanwhile is none.
+    let Ok(text) = fs::read_to_string(place) else { return false };
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|octal| libc::c_int::from_str_radix(octal.trim(), 8).ok());
+    flags.is_none_or(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
 }
 
 fn named(pid: u32) -> String {
@@ -403,6 +436,40 @@ mod tests {
             started.said(process)
         });
         tries.unwrap()
+    }
+
+    #[test]
+    fn who_reads_a_file_opens_it_and_who_may_write_it_does_both() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, other) = (dir.path().join("ibdata1"), dir.path().join("other"));
+        let (inside, linked) = (dir.path().join("inside"), dir.path().join("linked"));
+        fs::create_dir(&inside).unwrap();
+        for path in [&file, &other, &inside.join("ibdata1")] {
+            fs::write(path, "").unwrap();
+        }
+        std::os::unix::fs::symlink(&file, &linked).unwrap();
+        let sleep = |open: File| {
+            let mut command = Command::new("sleep");
+            command.arg("60").stdin(open).spawn().unwrap()
+        };
+        for (is_read, is_written) in [(true, false), (true, true), (false, true)] {
+            let mut options = File::options();
+            let opened = options.read(is_read).write(is_written).open(&file).unwrap();
+            let mut child = sleep(opened);
+            let user = format!("sleep (process {})", child.id());
+            let found = [openers(&file), writers(&file), writers(&linked)];
+            let elsewhere = [&other, &inside.join("ibdata1")].map(|file| openers(file));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let user = vec![user];
+            let writer = if is_written { user.clone() } else { Vec::new() };
+            assert_eq!(found, [user, writer.clone(), writer], "{is_read} {is_written}");
+            assert_eq!(elsewhere.concat(), [""; 0]);
+        }
+        assert_eq!(
+            [openers(&file), writers(&file), openers(&inside.join("gone"))].concat(),
+            [""; 0]
+        );
     }
 
     #[test]

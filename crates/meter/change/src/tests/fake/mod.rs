@@ -360,7 +360,11 @@ impl Platform for FakePlatform {
         self.state(device).map(|state| matches!(state, DeviceState::Mounted(_)).then_some(state))
     }
 
-    fn openers(&self, file: &Path) -> Vec<String> {
+    fn openers(&self, _: &Path) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn writers(&self, file: &Path) -> Vec<String> {
         self.users_of(file)
     }
 
