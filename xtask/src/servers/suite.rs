@@ -4,7 +4,9 @@
 //! Invariant: what is not there fails nothing; it is named and counted. Fetching takes bounded
 //! time, and every server ends with this process at the latest.
 
+use std::fs::DirBuilder;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,6 +25,9 @@ use crate::workspace::Workspace;
 const FETCH_MAX: Duration = Duration::from_secs(150);
 /// Words of the reason why one could not be fetched.
 const REASON_WORDS_MAX: usize = 40;
+/// Names the directory where tests keep fresh data of servers, to copy from.
+const FRESH_DATA: &str = "IOSTRATA_TEST_DATA";
+
 /// If one of these is in the environment, the servers are given.
 const OTHERS: [&str; 2] = ["IOSTRATA_TEST_SERVERS", "IOSTRATA_TEST_PROGRAMS"];
 
@@ -116,6 +121,9 @@ impl SuiteServers {
         if !addresses.is_empty() {
             let values = [addresses.join(";"), programs.join(":")];
             running.environment = OTHERS.iter().copied().zip(values).collect();
+            let fresh_data = FreshData::make()?;
+            running.environment.push((FRESH_DATA, fresh_data.0.display().to_string()));
+            running.fresh_data = Some(fresh_data);
         }
         Ok(running)
     }
@@ -143,6 +151,29 @@ pub struct RunningServers {
     pub environment: Vec<(&'static str, String)>,
     /// Those that did not start.
     pub missing: Vec<Omission>,
+    fresh_data: Option<FreshData>,
+}
+
+/// A directory that is removed when this is dropped, with a short path, since sockets are made in
+/// it.
+struct FreshData(PathBuf);
+
+impl FreshData {
+    fn make() -> Result<Self> {
+        let dir = std::env::temp_dir().join(format!("iostrata-data-{}", std::process::id()));
+        // Servers run as another user where root tests.
+        let made = DirBuilder::new().mode(0o755).create(&dir);
+        made.with_context(|| format!("cannot make {}", dir.display()))?;
+        Ok(Self(dir))
+    }
+}
+
+impl Drop for FreshData {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            eprintln!("cannot remove {}: {error}", self.0.display());
+        }
+    }
 }
 
 /// Directories of servers, which end when this is dropped.

@@ -94,6 +94,7 @@ impl Stage {
         let all = usual.iter().chain(options);
         plan.options = all.map(|option| (*option).to_owned()).collect();
         plan.first_statements = vec!["CREATE DATABASE IF NOT EXISTS shop".to_owned()];
+        let plan = plan.on_shared_fresh_data().unwrap();
         let mut server = PrivateServer::prepare(&mut session, &plan).unwrap();
         let mut unlimited = Vec::new();
         if !limits.is_none() {

@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use iostrata_change::{Owner, Session, StateDir, System};
@@ -14,13 +14,68 @@ use iostrata_database::target::TargetError;
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::PrivateError;
+use super::prepared::{find_prepared, keep_prepared};
 use super::program::ServerProgram;
 use super::server::{PrivatePlan, PrivateServer};
 use crate::address::{HostPort, ServerAddress};
 use crate::target::ServerTarget;
 
+/// The variable that names a directory in which tests keep fresh data, by the server's version.
+const FRESH_DATA: &str = "IOSTRATA_TEST_DATA";
+
+/// What those data hold.
+const CONTENTS: &str = "nothing";
+
+/// Parts of the names of options that fix how a data directory is laid out.
+const LAYOUT: [&str; 5] = ["page-size", "file-path", "tablespaces", "directory", "home-dir"];
+
 /// The user with all privileges, by the port and without a password.
 const USER: &str = "tester";
+
+impl PrivatePlan {
+    /// Lets the server begin with a copy of fresh data that tests share, in the directory that the
+    /// suite names: making them takes seconds. Without one it makes its own.
+    ///
+    /// # Errors
+    /// As [`PrivatePlan::on_fresh_data_in`].
+    pub fn on_shared_fresh_data(self) -> Result<Self, PrivateError> {
+        match std::env::var_os(FRESH_DATA) {
+            Some(dir) => self.on_fresh_data_in(Path::new(&dir)),
+            None => Ok(self),
+        }
+    }
+
+    /// Lets the server begin with a copy of fresh data in this directory, which are made if those
+    /// of its version are not there. Where an option fixes the layout it makes its own.
+    ///
+    /// # Errors
+    /// What was in the way of making or finding them.
+    pub fn on_fresh_data_in(mut self, above: &Path) -> Result<Self, PrivateError> {
+        let is_of_layout =
+            |option: &String| LAYOUT.iter().any(|part| option.replace('_', "-").contains(part));
+        if self.options.iter().any(is_of_layout) {
+            return Ok(self);
+        }
+        let version = self.program.version.to_string();
+        let (dir, lock) = (above.join(&version), above.join(version + ".lock"));
+        let locked = fs::create_dir_all(above).and_then(|()| {
+            let file = File::create(&lock)?;
+            Ok(flock(&file, FlockOperation::LockExclusive).map(|()| file)?)
+        });
+        let _lock = locked.map_err(|e| PrivateError::system("lock", &lock, e))?;
+        if !dir.exists() {
+            // Under names of this process's: one that was killed has left its own.
+            let own = above.join(std::process::id().to_string());
+            fs::create_dir_all(&own).map_err(|e| PrivateError::system("make", &own, e))?;
+            let mut session = Session::begin(&StateDir::at(own.join("state")), System::new())?;
+            let plan = PrivatePlan::new(self.program.clone(), own.join("s"));
+            let server = PrivateServer::prepare(&mut session, &plan)?;
+            keep_prepared(&mut session, server, &dir, CONTENTS)?;
+        }
+        self.data = find_prepared(&dir, &self.program, CONTENTS)?.unwrap_or(self.data);
+        Ok(self)
+    }
+}
 
 /// A running server that ends with its value.
 #[derive(Debug)]
@@ -54,7 +109,7 @@ impl TestServer {
             format!("CREATE USER IF NOT EXISTS {USER}@127.0.0.1"),
             format!("GRANT ALL PRIVILEGES ON *.* TO {USER}@127.0.0.1 WITH GRANT OPTION"),
         ];
-        let server = PrivateServer::start(&mut session, &plan)?;
+        let server = PrivateServer::start(&mut session, &plan.on_shared_fresh_data()?)?;
         Ok(Self { server, session, _dir: dir })
     }
 

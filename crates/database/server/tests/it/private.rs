@@ -20,6 +20,38 @@ fn small() -> Vec<String> {
     vec!["--innodb-buffer-pool-size=32M".to_owned()]
 }
 
+#[test]
+fn fresh_data_are_made_once_and_copied_where_no_option_fixes_their_layout() {
+    let Some(program) = programs("fresh_data_are_made_once").into_iter().next() else { return };
+    let place = Place::new();
+    let with = |options: &[&str]| {
+        let mut plan = PrivatePlan::new(program.clone(), place.path("a"));
+        plan.options = options.iter().map(|&option| option.to_owned()).collect();
+        plan.on_fresh_data_in(&place.path("shared")).unwrap().data
+    };
+    // Several tests ask for them at the same time.
+    let both = std::thread::scope(|scope| {
+        [0, 1]
+            .map(|_| scope.spawn(|| with(&["--innodb-buffer-pool-size=32M"])))
+            .map(|one| one.join())
+    });
+    let [one, other] = both.map(Result::unwrap);
+    let DataSource::CopyOf(data) = &one else { panic!("{one:?}") };
+    assert_eq!(one, other);
+    let made = fs::metadata(data).unwrap().modified().unwrap();
+    assert_eq!(with(&[]), one);
+    assert_eq!(fs::metadata(data).unwrap().modified().unwrap(), made);
+    for fixed in ["--innodb-page-size=8k", "--innodb_data_file_path=ibdata1:12M:autoextend"] {
+        assert_eq!(with(&[fixed]), DataSource::Fresh, "{fixed}");
+    }
+    let mut session = place.session();
+    let mut plan = PrivatePlan::new(program.clone(), place.path("a"));
+    (plan.options, plan.data) = (small(), other);
+    let server = PrivateServer::start(&mut session, &plan).unwrap();
+    let databases = ask(&server.socket(), "SELECT COUNT(*) FROM mysql.db WHERE Db = 'shop'");
+    assert!(databases.is_none_or(|count| count == "0"));
+}
+
 /// A fresh server serves, and a copy of its data does.
 fn serves(program: ServerProgram) {
     let place = Place::new();

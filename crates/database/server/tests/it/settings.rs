@@ -207,6 +207,7 @@ fn a_server_that_was_restarted_keeps_what_is_its_own() {
         let mut running = place.session();
         let mut plan = PrivatePlan::new(program, place.path("s"));
         plan.options = vec!["--innodb-buffer-pool-size=32M".to_owned()];
+        let plan = plan.on_shared_fresh_data().unwrap();
         let mut server = PrivateServer::start(&mut running, &plan).unwrap();
         let open = |server: &PrivateServer| {
             ServerTarget::open(server.address().parse().unwrap(), None).unwrap()

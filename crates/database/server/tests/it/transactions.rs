@@ -175,6 +175,7 @@ fn on_program(program: ServerProgram) {
         "--innodb-flush-log-at-trx-commit=2".to_owned(),
     ];
     plan.first_statements = vec!["CREATE DATABASE IF NOT EXISTS shop".to_owned()];
+    let plan = plan.on_shared_fresh_data().unwrap();
     let mut server = PrivateServer::prepare(&mut session, &plan).unwrap();
     for (binlog, words) in
         [("off", &["--skip-log-bin"][..]), ("on", &["--log-bin=b", "--binlog-format=ROW"])]

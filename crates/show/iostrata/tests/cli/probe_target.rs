@@ -52,6 +52,7 @@ impl Private {
         ]
         .map(str::to_owned)
         .to_vec();
+        let plan = plan.on_shared_fresh_data().unwrap();
         let server = PrivateServer::start(&mut session, &plan).unwrap();
         let socket = server.socket();
         Some(Self { session, server, socket, _dir: dir })

@@ -67,6 +67,7 @@ impl Private {
         let (options, first_statements) = (owned(options), owned(first_statements));
         let plan = PrivatePlan::new(program, dir.path().join("s"));
         let plan = PrivatePlan { options, first_statements, ..plan };
+        let plan = plan.on_shared_fresh_data().unwrap();
         let server = PrivateServer::start(&mut session, &plan).unwrap();
         Self { session, server, dir }
     }
