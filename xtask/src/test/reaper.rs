@@ -6,9 +6,11 @@
 //! suite at the latest; whatever loses its parent below becomes a child of this process, which ends
 //! when it has none left.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
@@ -37,9 +39,29 @@ enum WakeUp {
     Closed,
 }
 
+/// When a test gets the processors while others want them too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// As any program.
+    Usual,
+    /// A third as much as those.
+    Later,
+}
+
+impl Turn {
+    /// The words before the program.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Usual => &[],
+            Self::Later => &["nice", "-n", "5"],
+        }
+    }
+}
+
 /// The same command with this process around it.
-pub fn around(command: &Command) -> Command {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
+pub fn around(command: &Command, turn: Turn) -> Command {
+    let words = turn.words().iter().map(OsStr::new).chain([command.get_program()]);
+    let words = words.chain(command.get_args());
     // This file may have been replaced by a newer build.
     let mut reaper = Command::new("/proc/self/exe");
     #[cfg(not(test))]
@@ -96,13 +118,22 @@ pub fn take_processor_s(stderr: &mut String) -> f64 {
     line[PROCESSOR_S.len()..].trim().parse().unwrap_or(0.0)
 }
 
-/// The processor time of all children that have ended, and of theirs: the 16th and 17th field of
-/// `/proc/self/stat`, in ticks.
+/// The processor time of all children that have ended, and of theirs.
 fn processor_s() -> Option<f64> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
-    let mut ticks = || fields.next()?.parse::<f64>().ok();
-    Some((ticks()? + ticks()?) / rustix::param::clock_ticks_per_second() as f64)
+    let fields = stat(Path::new("/proc/self"))?;
+    // `cutime` and `cstime` of proc(5), in ticks.
+    let ticks = |number: usize| fields.get(number - FIRST_FIELD)?.parse::<f64>().ok();
+    Some((ticks(16)? + ticks(17)?) / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// The number of the first field that [`stat`] gives.
+const FIRST_FIELD: usize = 3;
+
+/// The fields of a process or thread in `stat` from its state on. The one before is its name in
+/// brackets, which may hold blanks and brackets.
+fn stat(of: &Path) -> Option<Vec<String>> {
+    let text = fs::read_to_string(of.join("stat")).ok()?;
+    Some(text.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
 }
 
 /// Takes note of every child's end, at once: others look whether it is still there.
@@ -151,12 +182,12 @@ fn print_running() {
         let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
         for thread in threads.map(|entry| entry.path()) {
             let read = |file| fs::read_to_string(thread.join(file)).unwrap_or_default();
-            let (name, stat, place) = (read("comm"), read("stat"), read("wchan"));
-            // The third field of the line; the second is in brackets and may hold blanks.
-            let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().get(..1));
+            let (name, place) = (read("comm"), read("wchan"));
+            let state = stat(&thread).and_then(|fields| fields.into_iter().next());
             // Without a place of the kernel it runs, or this user may not see it.
             let place = if place.is_empty() || place == "0" { "no place known" } else { &place };
-            eprintln!("  thread {}: {} in {place}", name.trim(), state.unwrap_or("?"));
+            let state = state.as_deref().unwrap_or("?");
+            eprintln!("  thread {}: {state} in {place}", name.trim());
         }
     }
 }
@@ -191,18 +222,15 @@ pub fn descendants(of: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// The fourth field of `/proc/PID/stat`; the second is in brackets and may hold blanks.
 fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    let fields = stat(&Path::new("/proc").join(pid.to_string()))?;
+    fields.get(4 - FIRST_FIELD)?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsStr;
     use std::io::Read;
-    use std::path::Path;
     use std::process::Child;
 
     /// The words of a child of these tests.
@@ -235,7 +263,7 @@ mod tests {
             fs::create_dir_all(&dir).unwrap();
             let mut shell = Command::new("sh");
             shell.args(["-c", script]).current_dir(&dir).env("TERM", "dumb");
-            let mut reaper = around(&shell);
+            let mut reaper = around(&shell, Turn::Usual);
             let child = reaper.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             Self { child, dir }
         }
@@ -300,6 +328,16 @@ mod tests {
         assert!(seconds > 0.0, "{said}");
         assert!(!said.contains(PROCESSOR_S) && said.starts_with("first"), "{said}");
         assert_eq!(take_processor_s(&mut said), 0.0);
+    }
+
+    #[test]
+    fn what_may_go_later_has_less_priority() {
+        let niceness = |turn| {
+            let output = around(&Command::new("nice"), turn).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            text.lines().find_map(|line| line.parse::<i32>().ok()).unwrap()
+        };
+        assert_eq!(niceness(Turn::Later), niceness(Turn::Usual) + 5);
     }
 
     #[test]
