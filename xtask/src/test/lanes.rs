@@ -104,6 +104,7 @@ pub const ROWS: &[LaneRow] = &[
     cli("signals::", Free, &["io", "load"]),
     cli("simulate::", Free, &["sim", "show", "stats"]),
     cli("simulate_flush::", Free, &["sim", "innodb", "show"]),
+    cli("simulate_flush::a_recorded_run", Load, &["sim", "innodb", "show"]),
     cli("stalls::", Machine, &["database", "linux", "sim"]).without(TUNE),
     cli("study::", Machine, &["study", "diagnose", "show", "plan", "change"]),
     cli("study_kill::", Machine, &["study", "change"]),
