@@ -74,7 +74,8 @@ pub struct Report {
 /// The whole suite, or what a change or a package needs. True when nothing failed.
 ///
 /// # Errors
-/// When cargo cannot be run, or packages were requested that cannot be installed.
+/// When cargo cannot be run, a package is named that is not there, or packages were requested that
+/// cannot be installed.
 pub fn run(mut args: Args, length: Length) -> Result<bool> {
     let install = args.flag("--install");
     let package = args.option("--package", String::new())?;
@@ -82,6 +83,9 @@ pub fn run(mut args: Args, length: Length) -> Result<bool> {
     args.finish()?;
     if changed.is_some() && !package.is_empty() {
         bail!("--changed and --package choose both; name one of them");
+    }
+    if !package.is_empty() {
+        Workspace::read()?.package(&package)?;
     }
     run_suite(&Choice { install, package, changed, length }).map(|report| report.is_passed)
 }

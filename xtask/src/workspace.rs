@@ -72,6 +72,18 @@ impl Workspace {
         })
     }
 
+    /// The member of this name.
+    ///
+    /// # Errors
+    /// When there is none; it names all.
+    pub fn package(&self, name: &str) -> Result<&Package> {
+        let named = self.packages.iter().find(|package| package.name == name);
+        named.with_context(|| {
+            let names: Vec<&str> = self.packages.iter().map(|one| one.name.as_str()).collect();
+            format!("no package {name:?}; there are {}", names.join(", "))
+        })
+    }
+
     /// The member with this manifest directory.
     pub fn package_in(&self, dir: &Path) -> Option<&Package> {
         self.packages.iter().find(|package| package.dir == dir)
@@ -126,4 +138,18 @@ pub fn cargo(root: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root);
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_that_is_not_there_is_told_with_those_that_are() {
+        let workspace = Workspace::read().unwrap();
+        assert_eq!(workspace.package("iostrata-innodb").unwrap().name, "iostrata-innodb");
+        let error = workspace.package("innodb").err().unwrap().to_string();
+        assert!(error.starts_with("no package \"innodb\"; there are "), "{error}");
+        assert!(error.contains(" iostrata-innodb, "), "{error}");
+    }
 }
