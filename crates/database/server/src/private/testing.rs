@@ -64,8 +64,7 @@ impl PrivatePlan {
         });
         let _lock = locked.map_err(|e| PrivateError::system("lock", &lock, e))?;
         if !dir.exists() {
-            // Under names of this process's: one that was killed has left its own.
-            let own = above.join(std::process::id().to_string());
+            let own = above.join(own_name());
             fs::create_dir_all(&own).map_err(|e| PrivateError::system("make", &own, e))?;
             let mut session = Session::begin(&StateDir::at(own.join("state")), System::new())?;
             let plan = PrivatePlan::new(self.program.clone(), own.join("s"));
@@ -174,15 +173,19 @@ impl ServerTurn {
     }
 }
 
+/// A name that this process has not used yet, and no other that may have been killed.
+fn own_name() -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    format!("io-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
 /// A directory that goes with its value; its path is short, because sockets are in it.
 #[derive(Debug)]
 struct TestDir(PathBuf);
 
 impl TestDir {
     fn make() -> Result<Self, PrivateError> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("io-{}-{number}", std::process::id()));
+        let dir = std::env::temp_dir().join(own_name());
         fs::create_dir(&dir).map_err(|e| PrivateError::system("make", &dir, e))?;
         Ok(Self(dir))
     }
