@@ -132,17 +132,40 @@ pub fn root() -> PathBuf {
     Path::new(&here).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// The cargo that started this, in `root`.
+/// The cargo that started this, in `root`, as if a shell had started it: with what cargo tells
+/// this program of its own package, build scripts that look at that would run again, and all that
+/// stands on them would be built again, after each `cargo test` of a user.
 pub fn cargo(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
     command.current_dir(root);
+    let is_of_package = |name: &OsString| {
+        name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        })
+    };
+    for name in std::env::vars_os().map(|(name, _)| name).filter(is_of_package) {
+        command.env_remove(name);
+    }
     command
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
+
+    #[test]
+    fn cargo_is_started_as_by_a_shell() {
+        let command = cargo(&root());
+        let removed: Vec<&OsStr> =
+            command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        // This test has them from the suite or from cargo.
+        for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
+            assert!(removed.contains(&OsStr::new(name)), "{name}");
+        }
+    }
 
     #[test]
     fn a_package_that_is_not_there_is_told_with_those_that_are() {

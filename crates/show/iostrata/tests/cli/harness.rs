@@ -115,10 +115,20 @@ pub fn usual_or_soak<T>(usual: T, soak: T) -> T {
 
 /// Waits until something holds, which is checked once in so many milliseconds; the test fails if
 /// that takes more than two minutes.
-pub fn wait_until(what: &str, every_ms: u64, mut is_so: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, every_ms: u64, is_so: impl FnMut() -> bool) {
+    wait_until_or(what, every_ms, is_so, String::new);
+}
+
+/// The same; a failure shows this, too.
+pub fn wait_until_or(
+    what: &str,
+    every_ms: u64,
+    mut is_so: impl FnMut() -> bool,
+    otherwise: impl Fn() -> String,
+) {
     let until = Instant::now() + Duration::from_secs(120);
     while !is_so() {
-        assert!(Instant::now() < until, "within two minutes it is not so: {what}");
+        assert!(Instant::now() < until, "within two minutes it is not so: {what}\n{}", otherwise());
         std::thread::sleep(Duration::from_millis(every_ms));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{Bench, document, stderr, stdout, usual_or_soak, wait_until};
+use crate::harness::{Bench, document, stderr, stdout, usual_or_soak, wait_until, wait_until_or};
 use crate::server::Private;
 use crate::under_load::{
     Running, end, load, pressed, settings, start, start_printing, start_told, wait_until_tuned,
@@ -317,7 +317,11 @@ fn settings_that_are_safe_together_go_back_when_one_is_taken_over() {
             }
             found == theirs
         };
-        wait_until("everything else is back", 100, is_theirs);
+        wait_until_or("everything else is back", 100, is_theirs, || {
+            let (now, said) = (settings(private), on.said());
+            let others = now.iter().filter(|(name, value)| before[*name] != **value);
+            format!("{:?}\n{said}", others.collect::<Vec<_>>())
+        });
         // It stays so, though the load goes on.
         let lines = on.said().matches("checkpoint age").count();
         wait_until("two more looks", 100, || {
