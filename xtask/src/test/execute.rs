@@ -164,14 +164,15 @@ pub fn list(target: &Target) -> Result<Vec<String>> {
     Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
+/// Where the lock is: all of this machine share it, whatever their `TMPDIR`.
+const LOCK: &str = "/tmp/iostrata-real-time.lock";
+
 /// The lock of this machine for whatever measures time; held until the file is dropped.
 ///
 /// # Errors
 /// When the lock cannot be made.
 pub fn lock() -> Result<File> {
-    lock_at(&std::env::temp_dir().join("iostrata-real-time.lock"), WAITING, |line| {
-        println!("{line}");
-    })
+    lock_at(Path::new(LOCK), WAITING, |line| println!("{line}"))
 }
 
 /// Takes this lock; prints at once, and after each of these times, who holds it.
