@@ -132,9 +132,9 @@ pub fn root() -> PathBuf {
     Path::new(&here).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// The cargo that started this, in `root`, as if a shell had started it: with what cargo tells
-/// this program of its own package, build scripts that look at that would run again, and all that
-/// stands on them would be built again, after each `cargo test` of a user.
+/// The cargo that started this, in `root`, without the variables that it set for this program. Some
+/// build scripts depend on these: they would run again after each plain `cargo test`, and all that
+/// stands on them would be built again.
 pub fn cargo(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cargo_is_started_as_by_a_shell() {
+    fn cargo_gets_no_variables_of_this_package() {
         let command = cargo(&root());
         let removed: Vec<&OsStr> =
             command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_that_is_not_there_is_told_with_those_that_are() {
+    fn an_unknown_package_is_an_error_that_names_all() {
         let workspace = Workspace::read().unwrap();
         assert_eq!(workspace.package("iostrata-innodb").unwrap().name, "iostrata-innodb");
         let error = workspace.package("innodb").err().unwrap().to_string();

@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 
 use super::lanes::Lane;
 use super::outcome::TestOutcome;
-use super::reaper::{self, Turn};
+use super::reaper::{self, Priority};
 use super::schedule::TestJob;
 use super::targets::{Target, TargetKind};
 use super::{Length, SOAK};
@@ -72,7 +72,7 @@ impl Runner {
             TargetKind::Unit | TargetKind::Integration => self.command(target, job),
         };
         // The processors go to those in which time counts.
-        let turn = if job.lane == Lane::Free { Turn::Later } else { Turn::Usual };
+        let priority = if job.lane == Lane::Free { Priority::Low } else { Priority::Usual };
         let log = job.name.replace("::", ".").replace([' ', '(', ')', '*'], "_");
         let time_max = match (self.length, job.tests.len()) {
             (Length::Soak, _) => SOAK_TIME_MAX,
@@ -83,7 +83,7 @@ impl Runner {
             [test] => Some(test.as_str()),
             _ => None,
         };
-        let ran = self.run_command(command, turn, &target.full_name(), &log, time_max, only);
+        let ran = self.run_command(command, priority, &target.full_name(), &log, time_max, only);
         ran.unwrap_or_else(|error| TestOutcome::not_run(&target.full_name(), only, &error))
     }
 
@@ -111,7 +111,7 @@ impl Runner {
     fn run_command(
         &self,
         mut command: Command,
-        turn: Turn,
+        priority: Priority,
         name: &str,
         log: &str,
         time_max: Duration,
@@ -130,7 +130,7 @@ impl Runner {
             command.env(SOAK, "1");
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        let mut command = reaper::around(&command, turn);
+        let mut command = reaper::around(&command, priority);
         command.stdout(file("stdout")?).stderr(file("stderr")?);
         let start = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
@@ -243,7 +243,7 @@ mod tests {
             command.args(["-c", "test \"$IOSTRATA_SOAK\" = 1"]).env_remove(SOAK);
             let time_max = Duration::from_secs(60);
             let outcome =
-                runner.run_command(command, Turn::Usual, "sh", "sh", time_max, None).unwrap();
+                runner.run_command(command, Priority::Usual, "sh", "sh", time_max, None).unwrap();
             outcome.failures().is_empty()
         };
         assert!(is_asked(Length::Soak) && !is_asked(Length::Usual));
@@ -305,14 +305,14 @@ mod tests {
     fn a_child_that_exceeds_its_time_is_ended_with_what_it_started() {
         let mut shell = Command::new("sh");
         shell.args(["-c", "sleep 603 & sleep 603"]);
-        let child = reaper::around(&shell, Turn::Usual).stdout(Stdio::null()).spawn().unwrap();
+        let child = reaper::around(&shell, Priority::Usual).stdout(Stdio::null()).spawn().unwrap();
         let mut started = Vec::new();
         while started.len() < 3 {
             started = reaper::descendants(child.id());
         }
         assert!(wait(child, Duration::from_millis(20)).unwrap().is_none());
         assert!(started.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()));
-        let mut done = reaper::around(&Command::new("true"), Turn::Usual);
+        let mut done = reaper::around(&Command::new("true"), Priority::Usual);
         let child = done.stdout(Stdio::null()).spawn().unwrap();
         assert!(wait(child, Duration::from_secs(60)).unwrap().unwrap().success());
     }

@@ -39,28 +39,28 @@ enum WakeUp {
     Closed,
 }
 
-/// When a test gets the processors while others want them too.
+/// The share of the processors that a test gets while others want them too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum Priority {
     /// As any program.
     Usual,
-    /// A third as much as those.
-    Later,
+    /// A third of that (nice 5).
+    Low,
 }
 
-impl Turn {
+impl Priority {
     /// The words before the program.
     fn words(self) -> &'static [&'static str] {
         match self {
             Self::Usual => &[],
-            Self::Later => &["nice", "-n", "5"],
+            Self::Low => &["nice", "-n", "5"],
         }
     }
 }
 
 /// The same command with this process around it.
-pub fn around(command: &Command, turn: Turn) -> Command {
-    let words = turn.words().iter().map(OsStr::new).chain([command.get_program()]);
+pub fn around(command: &Command, priority: Priority) -> Command {
+    let words = priority.words().iter().map(OsStr::new).chain([command.get_program()]);
     let words = words.chain(command.get_args());
     // This file may have been replaced by a newer build.
     let mut reaper = Command::new("/proc/self/exe");
@@ -263,7 +263,7 @@ mod tests {
             fs::create_dir_all(&dir).unwrap();
             let mut shell = Command::new("sh");
             shell.args(["-c", script]).current_dir(&dir).env("TERM", "dumb");
-            let mut reaper = around(&shell, Turn::Usual);
+            let mut reaper = around(&shell, Priority::Usual);
             let child = reaper.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             Self { child, dir }
         }
@@ -331,13 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn what_may_go_later_has_less_priority() {
-        let niceness = |turn| {
-            let output = around(&Command::new("nice"), turn).output().unwrap();
+    fn a_low_priority_is_five_nicer() {
+        let niceness = |priority| {
+            let output = around(&Command::new("nice"), priority).output().unwrap();
             let text = String::from_utf8(output.stdout).unwrap();
             text.lines().find_map(|line| line.parse::<i32>().ok()).unwrap()
         };
-        assert_eq!(niceness(Turn::Later), niceness(Turn::Usual) + 5);
+        assert_eq!(niceness(Priority::Low), niceness(Priority::Usual) + 5);
     }
 
     #[test]
