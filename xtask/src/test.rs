@@ -84,9 +84,6 @@ pub fn run(mut args: Args, length: Length) -> Result<bool> {
     if changed.is_some() && !package.is_empty() {
         bail!("--changed and --package choose both; name one of them");
     }
-    if !package.is_empty() {
-        Workspace::read()?.package(&package)?;
-    }
     run_suite(&Choice { install, package, changed, length }).map(|report| report.is_passed)
 }
 
@@ -109,6 +106,9 @@ pub struct Choice {
 pub fn run_suite(choice: &Choice) -> Result<Report> {
     let mut phases = Phases::new();
     let workspace = Workspace::read()?;
+    if !choice.package.is_empty() {
+        workspace.package(&choice.package)?;
+    }
     let concern = choice.changed.as_ref();
     let concern = concern.map(|base| Concern::since(&workspace, base.as_deref())).transpose()?;
     let mut runner = Runner::new(&workspace, choice.length)?;
