@@ -7,13 +7,13 @@
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use iostrata_change::{ChangeId, Platform, ServerDirectory, Session};
 
 use super::error::PrivateError;
+use super::ports::free_ports;
 use super::program::ServerProgram;
 use super::server::{DataSource, PrivatePlan, PrivateServer};
 
@@ -85,7 +85,7 @@ impl PrivateCluster {
         plan: &ClusterPlan,
         provider: &Path,
     ) -> Result<(), PrivateError> {
-        let ports = free_ports(plan.nodes).map_err(|source| {
+        let ports = ports_of(plan.nodes).map_err(|source| {
             PrivateError::system("find free ports of", Path::new("127.0.0.1"), source)
         })?;
         let program = write_scripts(&plan.program, &plan.dir)?;
@@ -149,17 +149,12 @@ struct NodePorts {
     increments: u16,
 }
 
-/// Ports that are free at this moment.
-fn free_ports(nodes: usize) -> io::Result<Vec<NodePorts>> {
-    let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    // All are held until the last is found, so that no two are equal.
-    let held = (0..3 * nodes).map(|_| listen()).collect::<io::Result<Vec<_>>>()?;
-    let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port());
-    let ports = |three: &[TcpListener]| {
-        let (client, group, increments) = (port(&three[0])?, port(&three[1])?, port(&three[2])?);
-        Ok(NodePorts { client, group, increments })
-    };
-    held.chunks(3).map(ports).collect()
+/// Ports of all nodes.
+fn ports_of(nodes: usize) -> io::Result<Vec<NodePorts>> {
+    let free = free_ports(3 * nodes)?;
+    let ports =
+        |three: &[u16]| NodePorts { client: three[0], group: three[1], increments: three[2] };
+    Ok(free.chunks(3).map(ports).collect())
 }
 
 fn node_options(provider: &Path, own: &NodePorts, all: &[NodePorts]) -> Vec<String> {
@@ -233,7 +228,7 @@ mod tests {
 
     #[test]
     fn nodes_share_no_port_and_name_each_other() {
-        let ports = free_ports(3).unwrap();
+        let ports = ports_of(3).unwrap();
         let each = ports.iter().flat_map(|node| [node.client, node.group, node.increments]);
         assert_eq!(each.collect::<BTreeSet<u16>>().len(), 9);
         let options = node_options(Path::new("/lib/x.so"), &ports[1], &ports);

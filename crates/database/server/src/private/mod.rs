@@ -13,6 +13,7 @@ mod cluster;
 mod data_dir;
 mod error;
 mod options;
+mod ports;
 mod prepared;
 mod program;
 mod server;

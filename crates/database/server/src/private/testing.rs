@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,6 +14,7 @@ use iostrata_database::target::TargetError;
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::PrivateError;
+use super::ports::free_ports;
 use super::prepared::{find_prepared, keep_prepared};
 use super::program::ServerProgram;
 use super::server::{PrivatePlan, PrivateServer};
@@ -199,8 +200,6 @@ impl Drop for TestDir {
 }
 
 fn free_port(dir: &TestDir) -> Result<u16, PrivateError> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    let address = listener.and_then(|listener| listener.local_addr());
-    let port = address.map(|address| address.port());
-    port.map_err(|e| PrivateError::system("find a free port for the server in", &dir.0, e))
+    let free = free_ports(1).map(|ports| ports[0]);
+    free.map_err(|e| PrivateError::system("find a free port for the server in", &dir.0, e))
 }
