@@ -43,8 +43,10 @@ enum Rule {
     Study(Stating),
     /// Of a study: made by a row above.
     Above,
-    /// Of a recording.
+    /// Of a recording that is long enough.
     Recording(Judging),
+    /// Of the settings in a recording, however short it is.
+    Settings(Judging),
     /// Of a recording that is too short for the others.
     Short(fn(&WatchDocument) -> Option<Statement>),
 }
@@ -52,7 +54,7 @@ enum Rule {
 /// A name, what the finding mostly is, how it comes about, and its words in the headline.
 type Row = (&'static str, FindingKind, Rule, &'static str);
 
-use Rule::{Above, Confirmed, Fact, Pair, Recording as Recorded, Short, Study};
+use Rule::{Above, Confirmed, Fact, Pair, Recording as Recorded, Settings, Short, Study};
 
 #[rustfmt::skip]
 const RULES: &[Row] = &[
@@ -139,8 +141,8 @@ const RULES: &[Row] = &[
     ("dirty_limit_binds", Sizing, Recorded(pool::dirty_limit), ""),
     ("doublewrite_share", Sizing, Recorded(doublewrite::share), ""),
     ("binlog_synced_per_commit", Sizing, Recorded(commit::binlog), ""),
-    ("settings_left_changed", Caution, Recorded(recording::settings_left), ""),
-    ("flush_method_stale", Caution, Recorded(traps::flush_method), ""),
+    ("settings_left_changed", Caution, Settings(recording::settings_left), ""),
+    ("flush_method_stale", Caution, Settings(traps::flush_method), ""),
     ("redo_size_ignored", Caution, Recorded(traps::redo_size), ""),
 ];
 
@@ -161,7 +163,7 @@ pub fn catalogue(of: Subject) -> impl Iterator<Item = (&'static str, FindingKind
         of == match rule {
             Fact(_) | Confirmed(..) | Pair(_) => Subject::Storage,
             Study(_) | Above => Subject::Study,
-            Recorded(_) | Short(_) => Subject::Recording,
+            Recorded(_) | Settings(_) | Short(_) => Subject::Recording,
         }
     };
     RULES.iter().filter(move |row| is_of(row.2)).map(|row| (row.0, row.1))
@@ -246,11 +248,13 @@ pub(crate) fn statements_of(case: &StudyCase<'_>) -> Vec<Finding> {
 /// given once.
 pub fn diagnose_watch(document: &WatchDocument) -> (Vec<Finding>, Vec<Advice>) {
     let recording = Recording::of(document);
+    let is_long_enough = recording.is_long_enough();
     let (mut findings, mut advice): (Vec<Finding>, Vec<Advice>) = Default::default();
     for &(id, kind, rule, _) in RULES {
-        let concluded = match (rule, &recording) {
-            (Recorded(judge), Some(recording)) => judge(recording),
-            (Short(judge), None) => judge(document),
+        let concluded = match rule {
+            Recorded(judge) if is_long_enough => judge(&recording),
+            Short(judge) if !is_long_enough => judge(document),
+            Settings(judge) => judge(&recording),
             _ => None,
         };
         let Some(mut said) = concluded else { continue };

@@ -90,7 +90,7 @@ pub struct ModelBasis {
 impl ModelBasis {
     /// Of a recording that is long enough to conclude from.
     pub fn of(document: &WatchDocument) -> Option<Self> {
-        let recording = Recording::of(document)?;
+        let recording = Some(Recording::of(document)).filter(Recording::is_long_enough)?;
         let set = set_limit(&recording);
         Some(Self {
             is_limit_set: set.is_some(),

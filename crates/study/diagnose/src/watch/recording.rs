@@ -62,7 +62,7 @@ impl RedoPressure {
     }
 }
 
-/// A recording that is long enough.
+/// A recording with what its rules ask for.
 pub(crate) struct Recording<'d> {
     pub document: &'d WatchDocument,
     pub family: Family,
@@ -74,13 +74,9 @@ pub(crate) struct Recording<'d> {
 }
 
 impl<'d> Recording<'d> {
-    /// `None` where there are too few samples with figures.
-    pub fn of(document: &'d WatchDocument) -> Option<Self> {
+    pub fn of(document: &'d WatchDocument) -> Self {
         let samples: Vec<&WatchSample> =
             document.samples.iter().filter(|sample| sample.error.is_none()).collect();
-        if samples.len() < SAMPLES_MIN {
-            return None;
-        }
         let target = &document.target;
         let family = match target.flavour.as_str() {
             "engine" => Family::Engine,
@@ -92,7 +88,12 @@ impl<'d> Recording<'d> {
         let version = (number(), number(), number());
         let settings = target.settings.iter().map(|(name, value)| (&**name, &**value));
         let service = ManagedService::of(settings);
-        Some(Self { document, family, version, service, samples })
+        Self { document, family, version, service, samples }
+    }
+
+    /// Whether there are enough samples with figures to conclude from.
+    pub fn is_long_enough(&self) -> bool {
+        self.samples.len() >= SAMPLES_MIN
     }
 
     /// The values of a figure, in the order of time.

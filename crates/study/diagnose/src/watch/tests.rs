@@ -1,6 +1,8 @@
 //! Each statement on a recording that was made for it, and none on a sound one.
 
-use iostrata_run::{Advice, Finding, Risk, StallCause, TunedSetting, WatchDocument};
+use iostrata_run::{
+    Advice, Finding, Risk, SettingOrigin, SettingSource, StallCause, TunedSetting, WatchDocument,
+};
 
 use super::WatchTrial;
 use super::made::{calm, on, pressed, set, stalled, with};
@@ -56,11 +58,21 @@ fn a_sound_recording_says_nothing() {
 }
 
 #[test]
-fn a_short_recording_says_how_long_it_must_be_and_nothing_else() {
+fn a_short_recording_says_how_long_it_must_be_and_judges_settings_alone() {
     let mut document = pressed(calm());
     document.samples.truncate(20);
     assert_eq!(ids(&document), ["recording_short"]);
     assert_eq!(diagnose_watch(&document).1, Vec::new());
+    let left = SettingOrigin {
+        name: "sync_binlog".to_owned(),
+        value: "100".to_owned(),
+        source: SettingSource::Changed,
+        path: None,
+        set_by: None,
+        set_at: None,
+    };
+    document.target.changed_settings.push(left);
+    assert_eq!(ids(&document), ["recording_short", "settings_left_changed"]);
     let mut silent = pressed(calm());
     for sample in &mut silent.samples {
         sample.error = Some("the server has gone away".to_owned());
