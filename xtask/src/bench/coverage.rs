@@ -553,7 +553,7 @@ mod tests {
             let mut hiding = Process::ALL.into_iter().filter(|process| !process.shows_itself());
             row.process.contains("stalls of") || hiding.any(|one| row.process == one.to_string())
         };
-        let runs = 300;
+        let runs = if std::env::var_os("IOSTRATA_SOAK").is_some() { 600 } else { 120 };
         let all = [windows(runs), comparisons(runs), percentiles(runs)];
         for row in all.iter().flatten().filter(|row| !hides(row)) {
             let (_, flagged, sound) = row.shares();

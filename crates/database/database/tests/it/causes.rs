@@ -94,7 +94,7 @@ fn named(
     cause: StallCause,
     plant: impl FnOnce(&mut Stage) -> Vec<Holder> + 'static,
 ) -> (Stage, Vec<WatchStep>) {
-    stage.load(SESSIONS, UPDATE, ROWS);
+    stage.load_evenly(SESSIONS, UPDATE, ROWS);
     let (send, holders) = channel();
     let then = Then::after(AT_S, move |stage| send.send(plant(stage)).unwrap());
     let all = stage.watch_for(Some(cause), WATCHED_S, Some(then));
@@ -157,7 +157,7 @@ fn a_snapshot_says_who_blocks_whom_and_keeps_no_literal() {
         // MySQL 5.6.
         let tells = !program.version.is_mariadb && program.version.is_from(8, 0);
         let mut stage = begin(program, test, &["--performance-schema=ON"]);
-        stage.load(SESSIONS, SECRET_UPDATE, ROWS);
+        stage.load_evenly(SESSIONS, SECRET_UPDATE, ROWS);
         let (send, holders) = channel();
         let then = Then::after(AT_S, move |stage| {
             let hold = &["BEGIN", "UPDATE t SET v = 987654321"];
@@ -251,7 +251,7 @@ fn what_holds_nobody_up_is_not_named() {
     let test = "what_holds_nobody_up_is_not_named";
     for program in programs(test) {
         let mut stage = begin(program, test, &["--log-bin=b", "--sync-binlog=0"]);
-        stage.load(SESSIONS, UPDATE, ROWS);
+        stage.load_evenly(SESSIONS, UPDATE, ROWS);
         let plant = Then::after(AT_S, |stage| {
             let target = stage.target();
             // Sessions that only lie idle, a read lock for an instant, a table that is not used.

@@ -7,6 +7,7 @@ use iostrata_sim::flush::{Demand, FlushChange, PageAccess};
 use proptest::prelude::*;
 
 use crate::rig::{PlantCase, run};
+use crate::stage::is_long_form;
 
 /// A pool that the dirty pages of 100 MB of redo nearly fill.
 const SMALL_POOL: &str = "256M";
@@ -225,7 +226,7 @@ fn a_server_gets_its_own_settings_back_when_the_load_has_gone() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(if is_long_form() { 64 } else { 6 }))]
 
     #[test]
     fn whatever_goes_on_settings_stay_in_bounds_and_the_wall_is_not_met_for_long(

@@ -81,7 +81,7 @@ fn a_processor_quota_that_runs_out_is_named() {
         let Some((mut stage, quota)) = begin(program, test, &options).with_quota(8_000) else {
             return;
         };
-        stage.load(SESSIONS, UPDATE, ROWS);
+        stage.load_evenly(SESSIONS, UPDATE, ROWS);
         let before = std::fs::read_to_string(&quota).unwrap();
         let file = quota.clone();
         let then = Then::after(AT_S, move |_| {

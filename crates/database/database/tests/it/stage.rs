@@ -24,6 +24,8 @@ use tempfile::TempDir;
 const GROUP: &str = "watched";
 /// From one sample to the next.
 const EVERY: Duration = Duration::from_millis(250);
+/// Of an even load, after each statement.
+const PAUSE: Duration = Duration::from_millis(4);
 /// How long a cause is named before watching for it ends.
 const NAMED: Duration = Duration::from_secs(2);
 /// Samples after a cause was planted until watching for it may end without it.
@@ -169,8 +171,19 @@ impl Stage {
         (0..statements.len()).for_each(|at| worker.run(at, &[]));
     }
 
-    /// Lets sessions run a statement with a random number up to `rows`, until the end.
+    /// Lets sessions run a statement with a random number up to `rows`, until the end, as fast as
+    /// they can.
     pub fn load(&mut self, sessions: usize, sql: &str, rows: u64) {
+        self.load_with(sessions, sql, rows, Duration::ZERO);
+    }
+
+    /// The same with a pause after each statement, which leaves the processors to others: an even
+    /// load is enough to see that it stops.
+    pub fn load_evenly(&mut self, sessions: usize, sql: &str, rows: u64) {
+        self.load_with(sessions, sql, rows, PAUSE);
+    }
+
+    fn load_with(&mut self, sessions: usize, sql: &str, rows: u64, pause: Duration) {
         for n in 0..sessions {
             let (target, stop) = (self.target(), Arc::clone(&self.stop));
             let (sql, mut state) = (sql.to_owned(), n as u64 + 7);
@@ -178,6 +191,7 @@ impl Stage {
                 let mut worker = Worker::open(&target, &[&sql], true);
                 while !stop.load(Ordering::Relaxed) {
                     worker.run(0, &[Value::Int(random_id(&mut state, rows))]);
+                    sleep(pause);
                 }
             }));
         }
@@ -194,6 +208,7 @@ impl Stage {
                         Ok(mut worker) => worker.run(0, &[Value::Int(random_id(&mut state, rows))]),
                         Err(_) => sleep(Duration::from_millis(20)),
                     }
+                    sleep(PAUSE);
                 }
             }));
         }

@@ -12,7 +12,7 @@ use iostrata_io::disk::{Ending, MemDisk, Tear, TraceDisk};
 use crate::common::altered::Alteration;
 use crate::common::chance::Chance;
 use crate::common::engine::{EngineStore, How, STILL, commit};
-use crate::common::failing::{EIO, ENOSPC, FailedCall, arm, at_every_call};
+use crate::common::failing::{EIO, ENOSPC, FailedCall, arm, at_calls};
 use crate::common::model::{Change, History, Tables, table_name};
 use crate::common::plan::{Op, Shape, Step, plan};
 use crate::common::quiet::{Watch, quietly};
@@ -218,7 +218,7 @@ fn with_fault(how: &How, number: u64, fault: Fault) -> Result<Option<bool>, Stri
 
 fn of_batches(fault: Fault) {
     let how = How::with(&[]);
-    at_every_call("batches", fault, |number| with_fault(&how, number, fault));
+    at_calls("batches", fault, |number| with_fault(&how, number, fault));
 }
 
 #[test]
@@ -227,12 +227,12 @@ fn eio_at_every_call() {
 }
 
 #[test]
-fn enospc_at_every_call() {
+fn enospc_at_calls() {
     of_batches(ENOSPC);
 }
 
 #[test]
-fn a_short_write_at_every_call() {
+fn a_short_write_at_calls() {
     of_batches(Fault::Short(700));
 }
 

@@ -11,7 +11,7 @@ use iostrata_io::disk::{Ending, MemDisk, Tear, TraceDisk};
 
 use crate::common::chance::Chance;
 use crate::common::engine::{EngineStore, How, SESSIONS};
-use crate::common::failing::{EIO, ENOSPC, arm, at_every_call};
+use crate::common::failing::{EIO, ENOSPC, arm, at_calls};
 use crate::common::model::{History, Tables};
 use crate::common::plan::Shape;
 use crate::common::record::Recording;
@@ -84,7 +84,7 @@ fn judge(recording: Recording, how: &How, before_close: usize) -> Result<(), Str
 
 fn of_sessions(fault: Fault) {
     let how = How::with(&[("lock_wait_timeout", "0")]);
-    at_every_call("sessions", fault, |number| with_fault(&how, number, fault));
+    at_calls("sessions", fault, |number| with_fault(&how, number, fault));
 }
 
 #[test]
@@ -93,12 +93,12 @@ fn eio_at_every_call() {
 }
 
 #[test]
-fn enospc_at_every_call() {
+fn enospc_at_calls() {
     of_sessions(ENOSPC);
 }
 
 #[test]
-fn a_short_write_at_every_call() {
+fn a_short_write_at_calls() {
     of_sessions(Fault::Short(700));
 }
 

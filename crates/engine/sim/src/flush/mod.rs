@@ -429,27 +429,26 @@ mod tests {
             let plan = FlushPlan { seed, ..plan(PolicyName::Steady, "100M", 120.0) };
             run(&plan).unwrap().seconds
         };
-        assert_eq!(of(7), of(7));
-        assert_ne!(of(7), of(8));
+        let first = of(7);
+        assert_eq!(first, of(7));
+        assert_ne!(first, of(8));
     }
 
     #[test]
     fn policies_of_history_stop_all_users_and_steady_none() {
         // The last one's users wait for redo behind its pages more than they stand at the wall.
         let all = [
-            (PolicyName::Adaptive, 0.2),
-            (PolicyName::Mariadb, 0.2),
-            (PolicyName::PageCleaner84, 0.02),
+            (PolicyName::Adaptive, 0.2, 0.2),
+            (PolicyName::Mariadb, 0.2, 0.2),
+            (PolicyName::PageCleaner84, 0.02, 1.0),
         ];
-        for (policy, stopped) in all {
+        for (policy, stopped, worst_max) in all {
             let outcome = run(&plan(policy, "100M", 600.0)).unwrap();
             assert!(outcome.stopped_share > stopped, "{policy}: {}", outcome.stopped_share);
             let wall = outcome.wall_age as f64;
             assert!(outcome.age_max as f64 >= wall, "{policy}: the wall was never reached");
-        }
-        for policy in [PolicyName::Adaptive, PolicyName::Mariadb] {
-            let worst = worst(&run(&plan(policy, "100M", 600.0)).unwrap(), 60);
-            assert!(worst < 0.2, "{policy}: {worst}");
+            let worst = worst(&outcome, 60);
+            assert!(worst < worst_max, "{policy}: {worst}");
         }
         let steady = run(&plan(PolicyName::Steady, "100M", 600.0)).unwrap();
         assert_eq!(steady.stopped_share, 0.0);
@@ -547,8 +546,13 @@ mod tests {
         assert!(of.contains("outside the span"), "{of}");
     }
 
+    fn cases() -> ProptestConfig {
+        let is_soak = std::env::var_os("IOSTRATA_SOAK").is_some();
+        ProptestConfig::with_cases(if is_soak { 96 } else { 8 })
+    }
+
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(24))]
+        #![proptest_config(cases())]
 
         #[test]
         fn whatever_the_load_nothing_is_lost_and_no_age_is_too_great(

@@ -507,9 +507,10 @@ mod tests {
 
     #[test]
     fn todays_kernel_bounds_the_queue_and_hardly_feels_it() {
-        let large = outcome(&plan(Today, 100_000), true);
+        let [small, large] =
+            [128, 100_000].map(|nr_requests| outcome(&plan(Today, nr_requests), true));
         assert_eq!(large.nr_requests_taken, crate::queue::SCHEDULED_REQUESTS_MAX);
-        let rates = [128, 100_000].map(|nr_requests| rows_per_hour(Today, nr_requests, true));
+        let rates = [small, large].map(|one| one.points[0].rows_per_hour.value);
         assert!(rates[1] / rates[0] < 1.3, "{rates:?}");
     }
 
@@ -530,9 +531,10 @@ mod tests {
     #[test]
     fn equal_plans_have_equal_outcomes_and_seeds_differ() {
         let plan = plan(Y2009, 1_024);
-        assert_eq!(outcome(&plan, true), outcome(&plan, true));
+        let first = outcome(&plan, true);
+        assert_eq!(first, outcome(&plan, true));
         let other = InsertPlan { seed: 2, ..plan.clone() };
-        assert_ne!(outcome(&plan, true).points, outcome(&other, true).points);
+        assert_ne!(first.points, outcome(&other, true).points);
     }
 
     #[test]
@@ -580,7 +582,7 @@ mod tests {
 
     #[test]
     fn a_drive_that_is_sampled_changes_no_rate() {
-        assert_alike((100_000, 13_000_000), &[(100_000, 41_000_000)]);
+        assert_alike((100_000, 4_000_000), &[(100_000, 13_000_000), (100_000, 41_000_000)]);
     }
 
     #[test]

@@ -249,7 +249,8 @@ fn a_transaction_that_stays_open_while_history_grows_is_named() {
     let changes = format!(
         "BEGIN NOT ATOMIC DECLARE i INT DEFAULT 0; DECLARE until DATETIME DEFAULT SYSDATE() + \
          INTERVAL {write_s} SECOND; WHILE SYSDATE() < until DO UPDATE test_open SET v = v + 1 \
-         WHERE id = 1 + i % 100; SET i = i + 1; END WHILE; END"
+         WHERE id = 1 + i % 100; SET i = i + 1; IF i % 20 = 0 THEN DO SLEEP(0.005); END IF; \
+         END WHILE; END"
     );
     let statements = [
         "CREATE TABLE test_open (id INT PRIMARY KEY, v INT) ENGINE=InnoDB",
@@ -340,7 +341,8 @@ fn a_stall_is_kept_with_who_blocks_whom_and_its_command_runs() {
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         command.spawn().unwrap()
     };
-    let line = format!("oltp update_index run {on} --threads 4 --time 18 --json");
+    let rate = "--rate 400 --max-queue 100 --on-overload drop";
+    let line = format!("oltp update_index run {on} --threads 4 --time 18 {rate} --json");
     let load = child(&line.split_whitespace().collect::<Vec<_>>());
     let command = "echo $IOSTRATA_TARGET >> $IOSTRATA_RECORDING/../hook; exit 3";
     let line = format!("watch {target} --interval 250ms --time 16 --lines --record RUN");

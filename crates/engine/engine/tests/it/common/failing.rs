@@ -1,4 +1,4 @@
-//! One call of the disk that fails, and runs in which every call fails once.
+//! One call of the disk that fails, and runs in which calls fail one after the other.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use iostrata_io::disk::MemDisk;
 use iostrata_io::disk::memory::{Call, Fault};
 
+use crate::common::is_soak;
 use crate::common::quiet::{Watch, quietly};
 
 pub const EIO: Fault = Fault::Errno(5);
@@ -29,12 +30,15 @@ pub fn arm(memory: &MemDisk, number: u64, fault: Fault) -> (Arc<AtomicBool>, Fai
     (armed, failed)
 }
 
-/// Lets one call after the other fail, until a run needs no more. `run` returns whether the engine
-/// had to stop, or none when the call was not reached.
-pub fn at_every_call(of: &str, fault: Fault, run: impl Fn(u64) -> Result<Option<bool>, String>) {
+/// Lets one call after the other fail, until a run needs no more: every one with an error of the
+/// device, which is passed on as any other, and every third with another fault; in the long form
+/// every one with each. `run` returns whether the engine had to stop, or none when the call was not
+/// reached.
+pub fn at_calls(of: &str, fault: Fault, run: impl Fn(u64) -> Result<Option<bool>, String>) {
     let watch = Watch::new();
+    let step = if fault == EIO || is_soak() { 1 } else { 3 };
     let (mut calls, mut stopped) = (0, 0);
-    for number in 0.. {
+    for number in (0..).step_by(step) {
         watch.on(format!("{fault:?} at call {number} of {of}"));
         match quietly(|| run(number)) {
             Ok(Some(has_stopped)) => {
@@ -45,6 +49,7 @@ pub fn at_every_call(of: &str, fault: Fault, run: impl Fn(u64) -> Result<Option<
             Err(what) => panic!("{fault:?} at call {number} of {of}: {what}"),
         }
     }
-    assert!(calls > 150 && stopped > 50, "only {calls} calls, stopped by {stopped}");
+    let is_enough = calls * step > 150 && stopped * step > 50;
+    assert!(is_enough, "only {calls} calls, stopped by {stopped}");
     eprintln!("{fault:?} at {calls} calls of {of}, stopped by {stopped}");
 }
