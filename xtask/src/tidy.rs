@@ -64,7 +64,7 @@ pub fn run() -> Result<bool> {
 fn judge(root: &Path) -> Result<Vec<Breach>> {
     let mut breaches = borders::judge(&Workspace::read()?);
     breaches.extend(lanes::judge(root)?);
-    let mut sources = Vec::new();
+    let (mut sources, mut manifests) = (Vec::new(), Vec::new());
     for path in files(root)? {
         let read = || {
             let place = root.join(&path);
@@ -74,7 +74,9 @@ fn judge(root: &Path) -> Result<Vec<Breach>> {
             Some("rs") => sources.push(SourceFile::read(&path, &read()?)),
             Some("md") => breaches.extend(style::title(&path, &read()?)),
             Some("toml") if path.ends_with("Cargo.toml") => {
-                breaches.extend(style::inherited_lints(&path, &read()?));
+                let text = read()?;
+                breaches.extend(style::inherited_lints(&path, &text));
+                manifests.push((path, text));
             }
             _ => {}
         }
@@ -84,6 +86,8 @@ fn judge(root: &Path) -> Result<Vec<Breach>> {
         breaches.extend(sources.iter().flat_map(rule));
     }
     breaches.extend(style::stale_unsafe_files(&sources));
+    breaches
+        .extend(manifests.iter().flat_map(|(path, text)| style::examples(path, text, &sources)));
     breaches.extend(imports::circles(&sources));
     breaches.extend(imports::borders_of_modules(&sources));
     breaches.extend(imports::stale_modules(&sources));

@@ -255,6 +255,36 @@ pub fn inherited_lints(path: &Path, text: &str) -> Vec<Breach> {
     vec![Breach::new(path, 0, "not under the workspace's lints; add [lints] workspace = true")]
 }
 
+/// A library with examples in its documentation tests them. One without is not searched for any:
+/// that takes as long as compiling it.
+pub fn examples(path: &Path, text: &str, sources: &[SourceFile]) -> Vec<Breach> {
+    let dir = path.parent().unwrap_or(path).join("src");
+    let mut own = sources.iter().filter(|source| source.path.starts_with(&dir));
+    let is_library = own.clone().any(|source| source.path == dir.join("lib.rs"));
+    let has_examples = own.any(|source| has_example(&source.text));
+    match (text.contains("doctest = false"), has_examples) {
+        (true, true) => {
+            vec![Breach::new(path, 0, "its examples are not tested; remove doctest = false")]
+        }
+        (false, false) if is_library => {
+            vec![Breach::new(path, 0, "it has no examples; add [lib] doctest = false")]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether documentation holds Rust that is compiled.
+fn has_example(text: &str) -> bool {
+    let mut is_open = false;
+    text.lines().map(str::trim_start).any(|line| {
+        let fence = line.strip_prefix("//! ```").or_else(|| line.strip_prefix("/// ```"));
+        let is_end = fence.is_some() && is_open;
+        is_open ^= fence.is_some();
+        let is_rust = |kind: &str| kind.is_empty() || kind.starts_with("no_run");
+        (fence.is_some_and(is_rust) && !is_end) || line.starts_with("#![doc = include_str!")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -433,5 +463,17 @@ mod documents_tests {
         assert!(inherited_lints(path, "[package]\n[lints]\nworkspace = true\n").is_empty());
         assert!(inherited_lints(path, "[workspace]\n").is_empty());
         assert_eq!(inherited_lints(path, "[package]\n").len(), 1);
+    }
+
+    #[test]
+    fn examples_are_tested_where_there_are_some() {
+        let found = |manifest: &str, text: &str| {
+            let source = SourceFile::read(Path::new("crates/a/b/src/lib.rs"), text);
+            examples(Path::new("crates/a/b/Cargo.toml"), manifest, &[source]).len()
+        };
+        let (none, off) = ("//! Nothing.\n//! ```text\n//! ```\n", "[lib]\ndoctest = false\n");
+        let some = ["//! ```\n//! a();\n//! ```\n", "#![doc = include_str!(\"README.md\")]\n"];
+        assert_eq!((found("", none), found(off, none)), (1, 0));
+        assert_eq!(some.map(|text| (found("", text), found(off, text))), [(0, 1), (0, 1)]);
     }
 }

@@ -29,15 +29,15 @@ const JOBS: [(&str, &str); 21] = [
     ("libaio", "[a]\nrw=randwrite\nsize=1m\nioengine=libaio\niodepth=8\ndirect=1\n"),
     (
         "logs",
-        "[a]\nrw=randrw\nsize=1m\nioengine=libaio\nruntime=1\ntime_based\nwrite_bw_log=l\n\
-         write_lat_log=l\nwrite_iops_log=l\nlog_avg_msec=250\n",
+        "[a]\nrw=randrw\nsize=1m\nioengine=libaio\nruntime=1\ntime_based\nrate_iops=2000\n\
+         write_bw_log=l\nwrite_lat_log=l\nwrite_iops_log=l\nlog_avg_msec=250\n",
     ),
     (
         "waves",
         "[global]\nsize=1m\nioengine=sync\n[a]\nrw=read\ndescription=first\n[b]\nstonewall\n\
          rw=write\n",
     ),
-    ("timed", "[a]\nrw=randread\nsize=1m\nioengine=sync\nruntime=1\ntime_based\n"),
+    ("timed", "[a]\nrw=randread\nsize=1m\nioengine=sync\nruntime=1\ntime_based\nrate_iops=2000\n"),
     (
         "percentiles of all",
         "[a]\nrw=write\nsize=1m\nioengine=libaio\nlat_percentiles=1\nslat_percentiles=1\n",
@@ -55,16 +55,18 @@ const JOBS: [(&str, &str); 21] = [
     ),
     (
         "steady",
-        "[a]\nrw=read\nsize=1m\nioengine=null\nruntime=5\ntime_based\nss=iops:90%\nss_dur=2\n",
+        "[a]\nrw=read\nsize=1m\nioengine=null\nrate_iops=2000\nruntime=5\ntime_based\n\
+         ss=iops:90%\nss_dur=2\n",
     ),
     (
         "never steady",
-        "[a]\nrw=read\nsize=1m\nioengine=null\nruntime=2\ntime_based\nss=bw_slope:0%\n\
-         ss_dur=4\n",
+        "[a]\nrw=read\nsize=1m\nioengine=null\nrate_iops=2000\nruntime=2\ntime_based\n\
+         ss=bw_slope:0%\nss_dur=4\n",
     ),
     (
         "without a time to be steady in",
-        "[a]\nrw=read\nsize=1m\nioengine=null\nruntime=1\ntime_based\nss=iops:90%\n",
+        "[a]\nrw=read\nsize=1m\nioengine=null\nrate_iops=2000\nruntime=1\ntime_based\n\
+         ss=iops:90%\n",
     ),
     ("files that are made", "[a]\nioengine=filecreate\nfilesize=4k\nnrfiles=20\n"),
     ("files that are looked at", "[a]\nioengine=filestat\nfilesize=4k\nnrfiles=20\n"),
@@ -490,7 +492,7 @@ fn logs_have_the_names_columns_and_directions_of_fio() {
         ),
         format!("rw=write\nioengine=sync\nnumjobs=2\n{LOGGED}[b]\nrw=read\nwrite_iops_log=y\n"),
     ] {
-        let jobs = format!("[global]\nsize=1m\nruntime=1\ntime_based\n[a]\n{jobs}");
+        let jobs = format!("[global]\nsize=1m\nruntime=1\ntime_based\nrate_iops=1000\n[a]\n{jobs}");
         let benches = [bench(&jobs), bench(&jobs)];
         both(&benches, "--output-format=json");
         let [of_ours, of_theirs] = benches;
