@@ -29,9 +29,6 @@ const BINARY_TIME_MAX: Duration = Duration::from_secs(12 * 60);
 /// Longest time of either, long form.
 const SOAK_TIME_MAX: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// How many cases proptest tries of a property whose test fixes no number.
-const CASES: &str = "PROPTEST_CASES";
-
 /// How often a suite that waits for another one prints that.
 const WAITING: Duration = Duration::from_secs(5 * 60);
 
@@ -119,13 +116,6 @@ impl Runner {
     ) -> Result<TestOutcome> {
         let path = |stream: &str| self.logs.join(format!("{log}.{stream}"));
         let file = |stream| File::create(path(stream)).context("cannot write the log of a test");
-        let cases = match self.length {
-            Length::Usual => "64",
-            Length::Soak => "4096",
-        };
-        if std::env::var_os(CASES).is_none() {
-            command.env(CASES, cases);
-        }
         if self.length == Length::Soak {
             command.env(SOAK, "1");
         }

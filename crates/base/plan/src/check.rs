@@ -325,7 +325,14 @@ mod tests {
         }
     }
 
+    fn cases() -> ProptestConfig {
+        let is_long = std::env::var_os("IOSTRATA_SOAK").is_some();
+        ProptestConfig::with_cases(if is_long { 4096 } else { 64 })
+    }
+
     proptest! {
+        #![proptest_config(cases())]
+
         #[test]
         fn no_combination_panics(
             block_bytes: u32, depth in 0_u32..5000, jobs in 0_u32..5000, files in 0_u32..70_000,

@@ -15,3 +15,10 @@ pub mod insert;
 pub mod iostat;
 pub mod model;
 pub mod queue;
+
+/// How many cases of a property are tried, in the usual form of the tests and in the long one.
+#[cfg(test)]
+fn cases(usual: u32, long: u32) -> proptest::test_runner::Config {
+    let is_long = std::env::var_os("IOSTRATA_SOAK").is_some();
+    proptest::test_runner::Config::with_cases(if is_long { long } else { usual })
+}

@@ -569,6 +569,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::cases(64, 4096))]
+
         #[test]
         fn every_dirtied_page_is_written_or_still_dirty(
             seed: u64,

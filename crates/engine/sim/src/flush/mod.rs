@@ -546,13 +546,8 @@ mod tests {
         assert!(of.contains("outside the span"), "{of}");
     }
 
-    fn cases() -> ProptestConfig {
-        let is_soak = std::env::var_os("IOSTRATA_SOAK").is_some();
-        ProptestConfig::with_cases(if is_soak { 96 } else { 8 })
-    }
-
     proptest! {
-        #![proptest_config(cases())]
+        #![proptest_config(crate::cases(8, 96))]
 
         #[test]
         fn whatever_the_load_nothing_is_lost_and_no_age_is_too_great(

@@ -625,6 +625,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::cases(64, 4096))]
+
         #[test]
         fn every_byte_is_done_once_and_no_bound_is_passed(
             steps in steps(),
