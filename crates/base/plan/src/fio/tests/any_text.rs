@@ -70,7 +70,7 @@ fn holds(text: Vec<u8>) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if is_long() { 600 } else { 200 }))]
+    #![proptest_config(ProptestConfig::with_cases(if is_long() { 600 } else { 64 }))]
 
     #[test]
     fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
