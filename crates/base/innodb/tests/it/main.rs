@@ -290,7 +290,7 @@ impl Shape {
 
 fn cases() -> ProptestConfig {
     let is_long = std::env::var_os("IOSTRATA_SOAK").is_some_and(|value| value == "1");
-    ProptestConfig::with_cases(if is_long { 400 } else { 10 })
+    ProptestConfig::with_cases(if is_long { 400 } else { 24 })
 }
 
 proptest! {
