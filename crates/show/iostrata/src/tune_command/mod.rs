@@ -52,6 +52,10 @@ pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError
     let put_back = settings.put_back(&narrator);
     if !matches!(put_back, Err(ExitError::NoAnswer(_))) {
         settings.say_settled(&narrator);
+        // Why it ended does not hide what keeps a setting from going back.
+        if let (Err(_), Err(left)) = (&ended, &put_back) {
+            narrator.say(&left.to_string());
+        }
     }
     let changes = record.changes();
     let document = record.document();
