@@ -1,5 +1,5 @@
-//! Faults at every call: the engine answers with a typed error, never panics, acknowledges nothing
-//! that is not durable, and stops writing when it cannot know what is durable.
+//! Faults at calls throughout a run: the engine answers with a typed error, never panics,
+//! acknowledges nothing that is not durable, and stops writing when it cannot know what is durable.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Faults at every call of a run with sessions: typed errors, reads that stay right, and nothing
+//! Faults at calls throughout a run with sessions: typed errors, reads that stay right, and nothing
 //! acknowledged that is lost, to writers or to readers. A fault of the file of old versions does no
 //! harm.
 
