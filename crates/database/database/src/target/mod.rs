@@ -28,6 +28,6 @@ pub use schema::{Column, ColumnType, Index, Schema, Table, TableWords};
 pub use session::{
     ADDED_KEY, Isolation, Part, Session, SessionCost, SessionOptions, Target, Ticket,
 };
-pub(crate) use stall::is_short_of_processors;
 pub use stall::{StallRule, StallSample, StallSpan, stall_cause};
+pub(crate) use stall::{is_short_of_processors, is_starved_of_processors};
 pub use value::Value;

@@ -487,8 +487,13 @@ impl View<'_> {
 /// Whether tasks of a target wait for processors: half as many as there are sessions, or any, if
 /// those that could run hardly ever did.
 pub(crate) fn is_short_of_processors(waits: &SessionWaits, sessions: u64) -> bool {
-    let is_starved = waits.processor_waited_pct >= STARVED_PCT;
-    waits.processor > 0 && (2 * waits.processor >= sessions || is_starved)
+    let is_crowd = waits.processor > 0 && 2 * waits.processor >= sessions;
+    is_crowd || is_starved_of_processors(waits)
+}
+
+/// Whether tasks of a target wait for processors, and those that could run hardly ever did.
+pub(crate) fn is_starved_of_processors(waits: &SessionWaits) -> bool {
+    waits.processor > 0 && waits.processor_waited_pct >= STARVED_PCT
 }
 
 /// Checkpoint age over its limit.

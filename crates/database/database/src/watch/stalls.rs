@@ -9,7 +9,8 @@
 use std::collections::VecDeque;
 
 use crate::target::{
-    SessionWaits, StallRule, StallSample, StallSpan, is_short_of_processors, stall_cause,
+    SessionWaits, StallRule, StallSample, StallSpan, is_short_of_processors,
+    is_starved_of_processors, stall_cause,
 };
 use iostrata_run::{StallCause, TransactionStall};
 
@@ -250,12 +251,18 @@ impl Stalls {
 
     /// A server that gets a processor for a moment serves all that came meanwhile, so that no
     /// session is at work when it takes a sample: its tasks that wait for one show that it stalls.
+    /// Where clients are slower than the server, no sample usually sees a session at work either;
+    /// then it has to be starved, and still to serve some.
     fn begin_starved(&mut self, lull: Lull, waits: SessionWaits) -> Option<()> {
-        let usual = self.usual_running().filter(|usual| *usual > 0)?;
-        is_short_of_processors(&waits, usual).then_some(())?;
+        let usual = self.usual_running()?;
+        let is_short = match usual {
+            0 => lull.rate.0 > 0.0 && is_starved_of_processors(&waits),
+            usual => is_short_of_processors(&waits, usual),
+        };
+        is_short.then_some(())?;
         // Its rate is not usual.
         self.usual.pop_back();
-        self.go_on(lull.now_s, lull.rate, Some(usual));
+        self.go_on(lull.now_s, lull.rate, Some(usual.max(1)));
         Some(())
     }
 

@@ -190,14 +190,16 @@ fn tasks_that_wait_for_processors_at_its_beginning_are_not_its_cause_for_good() 
 
 #[test]
 fn a_server_that_others_keep_from_processors_stalls_though_no_session_is_seen_at_work() {
-    let course = |[usual_pct, pressure_pct]: [f64; 2], (waiting, waited_pct): (u64, u64)| {
+    let course_of = |[usual_running, low_tps]: [u64; 2],
+                     [usual_pct, pressure_pct]: [f64; 2],
+                     (waiting, waited_pct): (u64, u64)| {
         let (mut stalls, mut total, mut stalled) = (Stalls::default(), 0, Vec::new());
         for second in 0..40_u64 {
             let is_low = second >= 30;
-            total += if is_low { 100 } else { 6_000 };
+            total += if is_low { low_tps } else { 6_000 };
             let sample = TargetSample {
                 transactions: Some(total),
-                sessions_running: Some(if is_low { 0 } else { 6 }),
+                sessions_running: Some(if is_low { 0 } else { usual_running }),
                 ..TargetSample::default()
             };
             let pressure_pct = Some(if is_low { pressure_pct } else { usual_pct });
@@ -216,6 +218,7 @@ fn a_server_that_others_keep_from_processors_stalls_though_no_session_is_seen_at
         }
         stalled
     };
+    let course = |pressure, waits| course_of([6, 100], pressure, waits);
     let starved: Vec<_> = (30..40).map(|second| (second, StallCause::Processors)).collect();
     assert_eq!(course([5.0, 95.0], (4, 70)), starved);
     assert_eq!(course([5.0, 95.0], (1, 97)), starved, "clients are held up as well");
@@ -223,6 +226,10 @@ fn a_server_that_others_keep_from_processors_stalls_though_no_session_is_seen_at
     assert_eq!(course([90.0, 95.0], (4, 70)), starved, "others took some of them before");
     assert_eq!(course([5.0, 95.0], (0, 97)), [], "its load went away while others work");
     assert_eq!(course([5.0, 8.0], (4, 97)), [], "processors are there");
+    // Clients are slower than the server: no sample sees a session at work.
+    assert_eq!(course_of([0, 100], [90.0, 95.0], (4, 97)), starved);
+    assert_eq!(course_of([0, 100], [90.0, 95.0], (4, 70)), [], "it runs when it has to");
+    assert_eq!(course_of([0, 0], [90.0, 95.0], (1, 97)), [], "its load went away");
 }
 
 #[test]
