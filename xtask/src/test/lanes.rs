@@ -161,6 +161,10 @@ pub const ROWS: &[LaneRow] = &[
     row("server", "settings::a_server_that_was_restarted", Load),
     row("server", "transactions::", Load),
     row("show", "", Free),
+    LaneRow {
+        process: Process::Shared { processes: 1, threads: 2 },
+        ..row("show", "report::study", Free)
+    },
     row("sim", "", Machine),
     row("study", "", Machine),
     row("workload", "", Free),

@@ -5,8 +5,8 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -31,15 +31,12 @@ const START: &str = "exec \"$0\" --headless --no-sandbox --disable-gpu --disable
     3<\"$1/to\" 4>\"$1/from\" 2>/dev/null";
 
 /// Where the browser is, if it is installed.
-fn program() -> Option<&'static str> {
-    ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
-        Command::new(name)
-            .arg("--version")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
-    })
+fn program() -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let path = std::env::var_os("PATH")?;
+    let dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let all = names.iter().flat_map(|name| dirs.iter().map(move |dir| dir.join(name)));
+    all.into_iter().find(|file| file.is_file())
 }
 
 impl Browser {
@@ -54,7 +51,7 @@ impl Browser {
             assert!(Command::new("mkfifo").arg(dir.path().join(pipe)).status().unwrap().success());
         }
         let process =
-            Command::new("sh").args(["-c", START, program]).arg(dir.path()).spawn().unwrap();
+            Command::new("sh").args(["-c", START]).arg(program).arg(dir.path()).spawn().unwrap();
         // Opened in the order in which the shell opens its ends.
         let to = OpenOptions::new().write(true).open(dir.path().join("to")).unwrap();
         let from = BufReader::new(File::open(dir.path().join("from")).unwrap());

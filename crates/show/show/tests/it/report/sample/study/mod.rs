@@ -4,6 +4,8 @@
 mod evidence;
 mod summary;
 
+use std::sync::LazyLock;
+
 use iostrata_plan::OpKind;
 use iostrata_plan::study::{FactorLevels, LevelAt};
 use iostrata_run::{StudyDocument, StudyOp, StudyPoint};
@@ -205,8 +207,13 @@ fn factors() -> Vec<FactorLevels> {
     ]
 }
 
-/// The whole document.
+/// The whole document, made once in a process.
 pub fn document() -> StudyDocument {
+    static DOCUMENT: LazyLock<StudyDocument> = LazyLock::new(made);
+    DOCUMENT.clone()
+}
+
+fn made() -> StudyDocument {
     let mut noise = Noise::new(7);
     let points: Vec<StudyPoint> = combinations().iter().map(|at| point(at, &mut noise)).collect();
     let mut document = summary::around_points(points);
