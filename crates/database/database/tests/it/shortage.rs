@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 use iostrata_database::target::Value;
 use iostrata_run::StallCause;
@@ -60,6 +61,8 @@ fn a_binlog_without_room_is_named() {
                 let mut id = n as i64;
                 while worker.try_run(0, &[Value::Int(1 + id % ROWS as i64)]) {
                     id += 7;
+                    // An even load is enough to see that it stops.
+                    thread::sleep(Duration::from_millis(4));
                 }
             });
         }
