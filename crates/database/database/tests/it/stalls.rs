@@ -79,7 +79,7 @@ fn redo_that_runs_full_is_named() {
     stage.order(&[TABLE, &fill(200_000)]);
     let mut stage = stage.limited();
     stage.load(4, UPDATE, 200_000);
-    let all = stage.watch_for(Some(StallCause::RedoFull), 24 * times(), None);
+    let all = stage.watch_for(Some(StallCause::RedoFull), 60.max(24 * times()), None);
     assert_named(&all, StallCause::RedoFull);
 }
 
