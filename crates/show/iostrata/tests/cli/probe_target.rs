@@ -86,15 +86,6 @@ fn rung<'d>(document: &'d Value, name: &str) -> &'d Value {
     rungs.iter().find(|rung| rung["name"] == name).unwrap_or_else(|| panic!("no rung {name}"))
 }
 
-/// Whether it was counted of each rung of transactions what one of them uses.
-fn is_use_known(document: &Value) -> bool {
-    let syncs = |name: &&str| rung(document, name).pointer("/bound/resources/0/per_txn").cloned();
-    let unknown: Vec<&&str> =
-        TOP.iter().filter(|name| !syncs(name).is_some_and(|syncs| syncs.is_f64())).collect();
-    unknown.iter().for_each(|name| eprintln!("uses unknown: {}", rung(document, name)));
-    unknown.is_empty()
-}
-
 /// The rungs of transactions, each with a bound that holds together.
 fn assert_top(document: &Value, is_measured_below: bool) {
     for name in TOP {
@@ -113,9 +104,8 @@ fn assert_top(document: &Value, is_measured_below: bool) {
         let allowed = resources.iter().filter_map(|resource| resource["allows_per_s"].as_f64());
         assert_eq!(allowed.reduce(f64::min), bound["value"].as_f64(), "{name}: the least binds");
         assert!(number(bound, "/reached_pct") > 0.0);
-        assert!(
-            number(&resources[0], "/per_txn") > 0.0 && number(&resources[0], "/allows_per_s") > 0.0
-        );
+        let is_above_zero = |field: &str| resources[0][field].as_f64().is_some_and(|of| of > 0.0);
+        assert!(["per_txn", "allows_per_s"].into_iter().all(is_above_zero), "{rung}");
     }
 }
 
@@ -161,10 +151,7 @@ fn a_server_is_measured_in_a_database_of_its_own() {
     let bench = Bench::new();
     let target = private.address("root");
     let probe = |how: &str| bench.line(&format!("probe --target {target} {how} --json"));
-    // On a machine that others keep busy nothing may be completed in a window: then it is not known
-    // what one transaction uses.
-    let mut tries = (0..3).map(|_| probed(12, &BOUND, probe));
-    let (found, output) = tries.find(|(found, _)| is_use_known(found)).expect("what TOP uses");
+    let (found, output) = probed(12, &BOUND, probe);
     assert!(stderr(&output).contains("iostrata_probe"), "{}", stderr(&output));
     assert_top(&found, true);
     assert!(number(rung(&found, "commits_1"), "/bound/resources/4/per_txn") > 0.0, "processors");
