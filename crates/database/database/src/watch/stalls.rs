@@ -251,8 +251,8 @@ impl Stalls {
 
     /// A server that gets a processor for a moment serves all that came meanwhile, so that no
     /// session is at work when it takes a sample: its tasks that wait for one show that it stalls.
-    /// Where clients are slower than the server, no sample usually sees a session at work either;
-    /// then it has to be starved, and still to serve some.
+    /// Where clients are slower than the server, no sample usually sees a session at work either:
+    /// then it has to be starved, and still complete some transactions.
     fn begin_starved(&mut self, lull: Lull, waits: SessionWaits) -> Option<()> {
         let usual = self.usual_running()?;
         let is_short = match usual {

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::mpsc::channel;
 use std::thread;
-use std::time::Duration;
 
 use iostrata_database::target::Value;
 use iostrata_run::StallCause;
 use tempfile::TempDir;
 
 use crate::causes::{AT_S, ROWS, SESSIONS, UPDATE, WATCHED_S, begin, programs};
-use crate::stage::{Then, Worker};
+use crate::stage::{PAUSE, Then, Worker};
 use crate::stalls::assert_named;
 
 /// A file system of its own, of memory.
@@ -62,7 +61,7 @@ fn a_binlog_without_room_is_named() {
                 while worker.try_run(0, &[Value::Int(1 + id % ROWS as i64)]) {
                     id += 7;
                     // An even load is enough to see that it stops.
-                    thread::sleep(Duration::from_millis(4));
+                    thread::sleep(PAUSE);
                 }
             });
         }

@@ -25,7 +25,7 @@ const GROUP: &str = "watched";
 /// From one sample to the next.
 const EVERY: Duration = Duration::from_millis(250);
 /// Of an even load, after each statement.
-const PAUSE: Duration = Duration::from_millis(4);
+pub const PAUSE: Duration = Duration::from_millis(4);
 /// How long a cause is named before watching for it ends.
 const NAMED: Duration = Duration::from_secs(2);
 /// Samples after a cause was planted until watching for it may end without it.

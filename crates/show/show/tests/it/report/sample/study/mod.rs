@@ -209,11 +209,11 @@ fn factors() -> Vec<FactorLevels> {
 
 /// The whole document, made once in a process.
 pub fn document() -> StudyDocument {
-    static DOCUMENT: LazyLock<StudyDocument> = LazyLock::new(made);
+    static DOCUMENT: LazyLock<StudyDocument> = LazyLock::new(build);
     DOCUMENT.clone()
 }
 
-fn made() -> StudyDocument {
+fn build() -> StudyDocument {
     let mut noise = Noise::new(7);
     let points: Vec<StudyPoint> = combinations().iter().map(|at| point(at, &mut noise)).collect();
     let mut document = summary::around_points(points);
